@@ -17,8 +17,8 @@ from pymc_dapper.records.step import DapperStep
 
 # Forget to update the cached sums when a proposal is accepted.
 STALE_SUMS = {
-    "change[j] += proposal.added[j] - proposal.removed[j]": "pass",
-    "return SweepState(state.sums, proposed), True": "return state, True",
+    "change[j] += added[k, j] - removed[k, j]": "pass",
+    "log_now = log_new": "pass",
     "change[j] += table[b, j] - table[a, j]": "pass",
     "change[j] = proposed_change[j]": "pass",
     "terms[j] = proposed_terms[j]": "pass",
@@ -29,7 +29,7 @@ STALE_SUMS = {
 STALE_TERMS = {"terms[j] = proposed_terms[j]": "pass"}
 
 # Decide by something else than the ratio of the log-densities.
-DECISIONS = ("if log_uniform < log_ratio:", "if log_uniforms[i] < log_ratio:")
+DECISIONS = ("if log_uniforms[i] < log_ratio:",)
 DECISIONS_BY_ENTRY = ("accepted[i] = log_uniforms[i] < gain",)
 
 

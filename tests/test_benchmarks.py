@@ -17,6 +17,7 @@ from benchmarks import (
     noisy_measurements,
     page,
     parts,
+    quantiles,
     run,
     unknown_number,
 )
@@ -365,3 +366,9 @@ def test_sweeps_over_people_and_those_by_hand_take_as_many_proposals():
     # A loop that is told half the noise refuses more.
     _, twin = microdata.by_hand(given, people, 3, 30, sigma=microdata.SIGMA / 2)
     assert abs(ours - twin) > 8 * error
+
+
+def test_sweeps_over_records_of_quantiles_are_timed(capsys, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["quantiles", "--short"])
+    quantiles.main()
+    assert capsys.readouterr().out.count("| ") > 3 * len(quantiles.MODELS)

@@ -9,17 +9,16 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import about, called_as, finite_number, places, shown, whole_number
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor
-from pymc_dapper.mechanisms.noisy_max import NoisyMaxMechanism
-from pymc_dapper.mechanisms.quantile import QuantileMechanism, check_counts, check_integers
+from pymc_dapper.checks import called_as, places, shown, whole_number
+from pymc_dapper.mechanisms.base import as_tensor
+from pymc_dapper.mechanisms.quantile import RankedMechanism
 from pymc_dapper.sensitivity import Neighbours
 from pymc_dapper.statistics.arrays import Array, Records, as_records
-from pymc_dapper.statistics.tables import counts
+from pymc_dapper.statistics.tables import counts_between
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class IntervalQuantileMechanism(Mechanism):
+class IntervalQuantileMechanism(RankedMechanism):
     r"""A quantile: any real number between two limits, drawn by the exponential mechanism.
 
     Records are whole numbers. Those beyond the limits count as if they were at them. The release
@@ -68,27 +67,25 @@ class IntervalQuantileMechanism(Mechanism):
     alpha: float
     scale: float
 
+    noise = "gumbel"
+
     _why_no_rules = "its release isn't a noisy value of the quantile"
 
     def __post_init__(self) -> None:
         lower = whole_number(self.lower, "lower")
         object.__setattr__(self, "lower", lower)
         object.__setattr__(self, "upper", whole_number(self.upper, "upper", at_least=lower + 2))
-        object.__setattr__(
-            self, "alpha", finite_number(self.alpha, "alpha", at_least=0.0, at_most=1.0)
-        )
-        object.__setattr__(self, "scale", self._chosen.scale)
+        super().__post_init__()
 
     @property
-    def _chosen(self) -> NoisyMaxMechanism:
-        """The exponential mechanism that draws an interval between successive whole numbers."""
-        return NoisyMaxMechanism(self.scale, self.upper - self.lower)
+    def columns(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Candidates are the intervals between successive whole numbers."""
+        after = np.arange(1, self.upper - self.lower + 1)
+        return after, after, len(after) + 1
 
     @property
-    def _as_candidates(self) -> QuantileMechanism:
-        """A mechanism whose scores change as much, and of as many candidates."""
-        ends = np.arange(self.lower, self.upper)
-        return QuantileMechanism(ends, self.alpha, self.scale)
+    def _choices(self) -> str:
+        return f"whole numbers from {self.lower} to {self.upper}"
 
     @classmethod
     @called_as(
@@ -127,26 +124,7 @@ class IntervalQuantileMechanism(Mechanism):
         ValueError
             If an argument is out of range, or if nobody says which data sets the budget compares.
         """
-        trial = cls(lower, upper, alpha, 1.0)
-        same = QuantileMechanism.calibrate(
-            budget, candidates=[0, 1], alpha=trial.alpha, neighbours=neighbours
-        )
-        return cls(trial.lower, trial.upper, trial.alpha, same.scale, budget=same.budget)
-
-    def privacy_loss(self, *, neighbours: Neighbours) -> PureDP:
-        """Budget that a release spends.
-
-        Parameters
-        ----------
-        neighbours : {"replace", "add_remove"}
-            Which data sets are neighbours.
-
-        Returns
-        -------
-        PureDP
-            As of `QuantileMechanism.privacy_loss`.
-        """
-        return self._as_candidates.privacy_loss(neighbours=neighbours)
+        return cls._calibrated(budget, neighbours, lower=lower, upper=upper, alpha=alpha)
 
     def statistic(self, x: Records) -> Array:
         """Count the records at each whole number between the limits.
@@ -173,16 +151,7 @@ class IntervalQuantileMechanism(Mechanism):
                 f"x must hold whole numbers, as integers, got {shown(x)}. Of real numbers the "
                 "release's density depends on where each record lies, and has no likelihood here"
             )
-        clip = np.clip if isinstance(records, np.ndarray) else pt.clip
-        cells = clip(records, self.lower, self.upper) - self.lower
-        return counts(cells, self.upper - self.lower + 1).value
-
-    def _scores(self, statistic: Any) -> TensorVariable:
-        """How many records each interval is away from the quantile."""
-        found = as_tensor(statistic)
-        self._check_length(found)
-        up_to = pt.cumsum(found, axis=-1)
-        return pt.abs(up_to[..., :-1] - np.asarray(self.alpha) * up_to[..., -1:])
+        return counts_between(records, np.arange(self.lower + 1.0, self.upper + 1.0))
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
         """Log-density of a release, given the counts; -inf beyond the limits.
@@ -198,20 +167,10 @@ class IntervalQuantileMechanism(Mechanism):
         -------
         TensorVariable, shape (...)
         """
-        released, scores = as_tensor(released, "the release"), self._scores(statistic)
+        released = as_tensor(released, "the release")
         number = pt.minimum(pt.floor(released) - self.lower, self.upper - self.lower - 1)
         within = pt.ge(released, self.lower) & pt.le(released, self.upper)
-        logp = self._chosen.logp(pt.switch(within, number, -1)[..., None], -scores)
-        return pt.switch(within, logp, -np.inf)
-
-    def _check_length(self, statistic: TensorVariable) -> None:
-        shape, length = statistic.type.shape, self.upper - self.lower + 1
-        if not shape or shape[-1] not in (None, length):
-            raise ValueError(
-                f"the statistic must hold counts along its last axis, {length} for whole numbers "
-                f"from {self.lower} to {self.upper}, but its shape is {shape}. Pass "
-                "mechanism.statistic(x), of the records x"
-            )
+        return self._log_chosen(pt.switch(within, number, -1), statistic)
 
     def check_released(self, name: str, released: np.ndarray) -> None:
         """Check that the release lies between the limits: else a ValueError."""
@@ -223,26 +182,11 @@ class IntervalQuantileMechanism(Mechanism):
                 f"{np.asarray(released)[wrong].flat[0]} doesn't: {places(wrong)}"
             )
 
-    @property
-    def _why_no_answers(self) -> str:
-        return self._as_candidates._why_no_answers
-
-    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
-        with about(f"'{name}'"):
-            self._check_length(statistic)
-            check_integers(statistic)
-        return tuple(statistic.type.shape[:-1])
-
-    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
-        return {"signature": "(d)->()"}
-
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
-        number = self._chosen._random(-self._scores(statistic), size)[..., 0]
+        number = self._random_number(statistic, size)
         return self.lower + number + pm.Uniform.dist(0, 1, size=number.shape)
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        check_counts(statistic)
-        scores = self._scores(statistic).eval(mode="FAST_COMPILE")
-        number = self._chosen._draw(-scores, rng)[..., 0]
+        number = self._drawn_number(statistic, rng)
         drawn: np.ndarray = self.lower + number + rng.uniform(size=number.shape)
         return drawn

@@ -1,5 +1,6 @@
 """A quantile, chosen among candidates by report noisy max."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Self, get_args
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import lambertw
 
+from pymc_dapper.backend.ranks import rank_choice
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import about, called_as, choice, finite_number, places, real_numbers, shown
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
@@ -19,8 +21,192 @@ from pymc_dapper.statistics.arrays import Array, Records, as_records
 from pymc_dapper.statistics.tables import counts_around
 
 
+class RankedMechanism(Mechanism):
+    """A choice among candidates, each scored by how far it is from a quantile.
+
+    The statistic has counts of records in columns. It is for a mechanism with these attributes:
+
+    Attributes
+    ----------
+    alpha : float
+        Which quantile, from 0 to 1.
+    scale : float
+        Scale of the noise on scores, in records.
+    noise : {"gumbel", "exponential", "laplace"}
+        The noise.
+    """
+
+    alpha: float
+    scale: float
+    noise: MaxNoise
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "alpha", finite_number(self.alpha, "alpha", at_least=0.0, at_most=1.0)
+        )
+        choice(self.noise, "noise", get_args(MaxNoise))
+        object.__setattr__(self, "scale", self._chosen.scale)
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Of each candidate the first column not below it and the first above, and their number."""
+
+    @property
+    def _choices(self) -> str:
+        """What there is to choose, for messages."""
+        return f"{len(self.columns[0])} candidates"
+
+    @property
+    def _chosen(self) -> NoisyMaxMechanism:
+        """Report noisy max of the candidates' scores, with the sign changed."""
+        return NoisyMaxMechanism(self.scale, len(self.columns[0]), noise=self.noise)
+
+    @classmethod
+    def _calibrated(cls, budget: PureDP, neighbours: Neighbours | None, **own: Any) -> Self:
+        trial = cls(**own, scale=1.0)  # type: ignore[call-arg]
+        chosen = NoisyMaxMechanism.calibrate(
+            budget,
+            sensitivity=trial._sensitivity,
+            candidates=len(trial.columns[0]),
+            noise=trial.noise,
+            neighbours=neighbours,
+        )
+        return cls(**own, scale=chosen.scale, budget=chosen.budget)  # type: ignore[call-arg]
+
+    def privacy_loss(self, *, neighbours: Neighbours) -> PureDP:
+        """Budget that a release spends.
+
+        Parameters
+        ----------
+        neighbours : {"replace", "add_remove"}
+            Which data sets are neighbours.
+
+        Returns
+        -------
+        PureDP
+            With epsilon 2 / scale if one record is replaced, and max(alpha, 1 - alpha) times that
+            if one joins or leaves.
+        """
+        own = for_either(neighbours, self._sensitivity.among)
+        return self._chosen.privacy_loss(sensitivity=own)
+
+    def error_bound(self, beta: float = 0.05) -> float:
+        """Bound on how much worse the released candidate's score is than the best one's.
+
+        Parameters
+        ----------
+        beta : float
+            Probability that it is worse by more, by the union bound.
+
+        Returns
+        -------
+        float
+            The bound, in records: about how far the share of records below is from alpha, times
+            the number of records.
+        """
+        of_each = finite_number(beta, "beta", above=0, below=1) / (len(self.columns[0]) - 1)
+        bound = -np.log(of_each)
+        if self.noise == "laplace":
+            # Two noises differ by t or more with probability (2 + t) / 4 exp(-t).
+            bound = -2.0 - lambertw(-4.0 * of_each * np.exp(-2.0), -1).real
+        return float(self.scale * max(bound, 0.0))
+
+    @property
+    def _why_no_answers(self) -> str:
+        return (
+            "how far a released quantile is from the true one depends on how all records are "
+            "spread, so it has no answer without a model. Write a model of the records, and add "
+            "the release to it by mechanism.observe(...). All that is known without one: with "
+            f"probability 0.95, its rank is worse than the best candidate's by at most "
+            f"{self.error_bound():.3g} records"
+        )
+
+    @property
+    def _sensitivity(self) -> Sensitivities:
+        """How far one record can move a score."""
+        most = max(Fraction(self.alpha), 1 - Fraction(self.alpha))
+
+        def of(neighbours: Neighbours) -> Sensitivities:
+            one = Fraction(1) if neighbours == "replace" else most
+            m = len(self.columns[0])
+            return sensitivities(m * one, m * one * one, one, neighbours, exact=False)
+
+        return for_either(None, of)
+
+    def scores(self, statistic: Any) -> TensorVariable:
+        """Score each candidate, without noise: 0 for the quantile, more for others.
+
+        Parameters
+        ----------
+        statistic : tensor_like, shape (..., number of columns)
+            As ``statistic`` makes it.
+
+        Returns
+        -------
+        TensorVariable, shape (..., m)
+            The scores.
+
+        Raises
+        ------
+        ValueError
+            If the last axis is of another length.
+        """
+        counts = as_tensor(statistic)
+        self._check_length(counts)
+        low, high, _ = self.columns
+        up_to = pt.cumsum(counts, axis=-1)
+        below, above = up_to[..., low - 1], up_to[..., -1:] - up_to[..., high - 1]
+        alpha = np.asarray(self.alpha)
+        return pt.abs((1.0 - alpha) * below - alpha * above)
+
+    def _log_chosen(self, number: TensorVariable, statistic: Any) -> TensorVariable:
+        """Log-probability of a candidate, by its number; -1 for none."""
+
+        def logp(number: TensorVariable, counts: TensorVariable) -> TensorVariable:
+            return self._chosen.logp(number[..., None], -self.scores(counts))
+
+        given = number, as_tensor(statistic)
+        return logp(*given) if self.noise == "laplace" else rank_choice(self, logp, *given)
+
+    def _check_length(self, statistic: TensorVariable) -> None:
+        shape, length = statistic.type.shape, self.columns[-1]
+        if not shape or shape[-1] not in (None, length):
+            raise ValueError(
+                f"the statistic must hold counts along its last axis, {length} for "
+                f"{self._choices}, but its shape is {shape}. Pass mechanism.statistic(x), of the "
+                "records x"
+            )
+
+    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
+        with about(f"'{name}'"):
+            self._check_length(statistic)
+            if np.dtype(statistic.dtype).kind == "f":
+                raise TypeError(
+                    "the statistic must hold counts, of an integer type, but its type is "
+                    f"{statistic.dtype}. Pass mechanism.statistic(x), of the records x; or, if it "
+                    "holds whole numbers, statistic.astype('int64')"
+                )
+        return tuple(statistic.type.shape[:-1])
+
+    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
+        return {"signature": "(d)->()"}
+
+    def _random_number(self, statistic: TensorVariable, size: Any) -> TensorVariable:
+        return self._chosen._random(-self.scores(statistic), size)[..., 0]
+
+    def _drawn_number(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        if np.any((statistic < 0) | (statistic != np.round(statistic))):
+            raise ValueError(
+                "the statistic must hold counts, whole numbers from 0 on: pass "
+                "mechanism.statistic(x), of the records x"
+            )
+        scores = self.scores(statistic).eval(mode="FAST_COMPILE")
+        return self._chosen._draw(-scores, rng)[..., 0]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class QuantileMechanism(Mechanism):
+class QuantileMechanism(RankedMechanism):
     r"""A quantile: the candidate with the smallest noisy score.
 
     A candidate c is scored by how far it is from being the quantile,
@@ -91,16 +277,13 @@ class QuantileMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "candidates", _in_order(self.candidates))
-        object.__setattr__(
-            self, "alpha", finite_number(self.alpha, "alpha", at_least=0.0, at_most=1.0)
-        )
-        choice(self.noise, "noise", get_args(MaxNoise))
-        object.__setattr__(self, "scale", self._chosen.scale)
+        super().__post_init__()
 
     @property
-    def _chosen(self) -> NoisyMaxMechanism:
-        """Report noisy max of the candidates' scores, with the sign changed."""
-        return NoisyMaxMechanism(self.scale, len(self.candidates), noise=self.noise)
+    def columns(self) -> tuple[np.ndarray, np.ndarray, int]:
+        """Columns 2 j + 1 and 2 j + 2, of 2 m + 1."""
+        at = 2 * np.arange(len(self.candidates)) + 1
+        return at, at + 1, 2 * len(at) + 1
 
     @classmethod
     @called_as(
@@ -142,75 +325,8 @@ class QuantileMechanism(Mechanism):
         ValueError
             If an argument is out of range, or if nobody says which data sets the budget compares.
         """
-        trial = cls(candidates, alpha, 1.0, noise)  # type: ignore[arg-type]
-        chosen = NoisyMaxMechanism.calibrate(
-            budget,
-            sensitivity=trial._sensitivity,
-            candidates=len(trial.candidates),
-            noise=noise,
-            neighbours=neighbours,
-        )
-        return cls(trial.candidates, trial.alpha, chosen.scale, noise, budget=chosen.budget)
-
-    def privacy_loss(self, *, neighbours: Neighbours) -> PureDP:
-        """Budget that a release spends.
-
-        Parameters
-        ----------
-        neighbours : {"replace", "add_remove"}
-            Which data sets are neighbours.
-
-        Returns
-        -------
-        PureDP
-            With epsilon 2 / scale if one record is replaced, and max(alpha, 1 - alpha) times that
-            if one joins or leaves.
-        """
-        own = for_either(neighbours, self._sensitivity.among)
-        return self._chosen.privacy_loss(sensitivity=own)
-
-    def error_bound(self, beta: float = 0.05) -> float:
-        """Bound on how much worse the released candidate's score is than the best one's.
-
-        Parameters
-        ----------
-        beta : float
-            Probability that it is worse by more, by the union bound.
-
-        Returns
-        -------
-        float
-            The bound, in records: about how far the share of records below is from alpha, times
-            the number of records.
-        """
-        of_each = finite_number(beta, "beta", above=0, below=1) / (len(self.candidates) - 1)
-        bound = -np.log(of_each)
-        if self.noise == "laplace":
-            # Two noises differ by t or more with probability (2 + t) / 4 exp(-t).
-            bound = -2.0 - lambertw(-4.0 * of_each * np.exp(-2.0), -1).real
-        return float(self.scale * max(bound, 0.0))
-
-    @property
-    def _why_no_answers(self) -> str:
-        return (
-            "how far a released quantile is from the true one depends on how all records are "
-            "spread, so it has no answer without a model. Write a model of the records, and add "
-            "the release to it by mechanism.observe(...). All that is known without one: with "
-            f"probability 0.95, its rank is worse than the best candidate's by at most "
-            f"{self.error_bound():.3g} records"
-        )
-
-    @property
-    def _sensitivity(self) -> Sensitivities:
-        """How far one record can move a score."""
-        most = max(Fraction(self.alpha), 1 - Fraction(self.alpha))
-
-        def of(neighbours: Neighbours) -> Sensitivities:
-            one = Fraction(1) if neighbours == "replace" else most
-            m = len(self.candidates)
-            return sensitivities(m * one, m * one * one, one, neighbours, exact=False)
-
-        return for_either(None, of)
+        own = {"candidates": candidates, "alpha": alpha, "noise": noise}
+        return cls._calibrated(budget, neighbours, **own)
 
     def statistic(self, x: Records) -> Array:
         """Count the records below, at and between the candidates.
@@ -233,31 +349,6 @@ class QuantileMechanism(Mechanism):
         """
         return counts_around(as_records(x, "x", max_ndim=1), self.candidates)
 
-    def scores(self, statistic: Any) -> TensorVariable:
-        """Score each candidate, without noise: 0 for the quantile, more for others.
-
-        Parameters
-        ----------
-        statistic : tensor_like, shape (..., 2 m + 1)
-            As :meth:`statistic` makes it.
-
-        Returns
-        -------
-        TensorVariable, shape (..., m)
-            The scores.
-
-        Raises
-        ------
-        ValueError
-            If the last axis is of another length.
-        """
-        counts = as_tensor(statistic)
-        self._check_length(counts)
-        up_to = pt.cumsum(counts, axis=-1)
-        below, above = up_to[..., :-1:2], up_to[..., -1:] - up_to[..., 1::2]
-        alpha = np.asarray(self.alpha)
-        return pt.abs((1.0 - alpha) * below - alpha * above)
-
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
         """Log-probability of a released candidate, given the counts; -inf of what isn't one.
 
@@ -272,20 +363,9 @@ class QuantileMechanism(Mechanism):
         -------
         TensorVariable, shape (...)
         """
-        released, scores = as_tensor(released, "the release"), self.scores(statistic)
-        is_it = pt.eq(released[..., None], self.candidates)
+        is_it = pt.eq(as_tensor(released, "the release")[..., None], self.candidates)
         numbers = 1 + np.arange(len(self.candidates))
-        number = pt.switch(is_it, numbers, 0).sum(axis=-1, keepdims=True) - 1
-        return self._chosen.logp(number, -scores)
-
-    def _check_length(self, statistic: TensorVariable) -> None:
-        shape, length = statistic.type.shape, 2 * len(self.candidates) + 1
-        if not shape or shape[-1] not in (None, length):
-            raise ValueError(
-                f"the statistic must hold counts along its last axis, {length} for "
-                f"{len(self.candidates)} candidates, but its shape is {shape}. Pass "
-                "mechanism.statistic(x), of the records x"
-            )
+        return self._log_chosen(pt.switch(is_it, numbers, 0).sum(axis=-1) - 1, statistic)
 
     def check_released(self, name: str, released: np.ndarray) -> None:
         """Check that candidates were released: else a ValueError."""
@@ -297,42 +377,11 @@ class QuantileMechanism(Mechanism):
                 f"but {np.asarray(released)[wrong].flat[0]} isn't: {places(wrong)}"
             )
 
-    def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
-        with about(f"'{name}'"):
-            self._check_length(statistic)
-            check_integers(statistic)
-        return tuple(statistic.type.shape[:-1])
-
-    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
-        return {"signature": "(d)->()"}
-
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
-        chosen = self._chosen._random(-self.scores(statistic), size)
-        return pt.as_tensor(self.candidates)[chosen[..., 0]]
+        return pt.as_tensor(self.candidates)[self._random_number(statistic, size)]
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        check_counts(statistic)
-        scores = self.scores(statistic).eval(mode="FAST_COMPILE")
-        return self.candidates[self._chosen._draw(-scores, rng)[..., 0]]
-
-
-def check_integers(statistic: TensorVariable) -> None:
-    """Check that a statistic is of a type that counts have: else a TypeError."""
-    if np.dtype(statistic.dtype).kind == "f":
-        raise TypeError(
-            "the statistic must hold counts, of an integer type, but its type is "
-            f"{statistic.dtype}. Pass mechanism.statistic(x), of the records x; or, if it "
-            "holds whole numbers, statistic.astype('int64')"
-        )
-
-
-def check_counts(statistic: np.ndarray) -> None:
-    """Check that a statistic holds counts: else a ValueError."""
-    if np.any((statistic < 0) | (statistic != np.round(statistic))):
-        raise ValueError(
-            "the statistic must hold counts, whole numbers from 0 on: pass "
-            "mechanism.statistic(x), of the records x"
-        )
+        return self.candidates[self._drawn_number(statistic, rng)]
 
 
 def _in_order(candidates: ArrayLike) -> np.ndarray:

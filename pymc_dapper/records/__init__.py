@@ -1,10 +1,10 @@
 """Records as latent variables: how a model depends on them, and the step that updates them.
 
 A sweep proposes all records at once, then decides on them one by one (`compiled.sweep`). The
-decision on one record, `kernels.record_sweep.update_record`, is a deterministic function. Its
-arguments are the sums with their log-density, the record's present and proposed contributions, and
-the logarithm of a uniform variate. Randomness stays outside. So a test can enumerate proposals and
-build the sweep's transition matrix from the kernel that users run (``tests/enumerate_sweep.py``). A
+decisions, such as `kernels.record_sweep.decide_by_sums`, are a deterministic function of the
+records' present and proposed contributions, and of logarithms of uniform variates. Randomness stays
+outside. So a test can enumerate proposals and build the sweep's transition matrix from the kernel
+that users run (``tests/enumerate_sweep.py``). A
 broken twin is the same sweep with one line of the kernel edited (``tests/broken.py``).
 
 **What decides** is a plan. `reading.plan` derives it from the factors, `DapperStep.describe` prints
@@ -15,18 +15,17 @@ plan                  what decides on a proposal
 ===================== ============================================================================
 ``ByEntries``         the terms of those entries of the sums that the record would change
 ``BySums``            the log-density as a function of all sums
+``ByRanks``           between which candidates of released quantiles the record lies
 ``ByFullEvaluation``  the log-density as the model has it, from all records
 ``EachByItself``      separable factors only: all records are decided on at once
 ``NothingToDecide``   proposals come from the records' conditional distribution; none is refused
 ===================== ============================================================================
 
-With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one of five ways:
+With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one of four ways:
 
-- *By value*: for records with at most 16 values, if equal records contribute equally. Contributions
-  are computed once for each value and looked up (1.7 to 1.9 times as fast). A covariate in the
-  contributions rules this out.
-- *By interval*: for records that contribute only by which of at most 255 intervals they lie in, as
-  to the counts of a `QuantileMechanism`. Contributions are looked up by the interval.
+- *By value*, with ``ByEntries``: for records with at most 16 values, if equal records contribute
+  equally. Contributions are computed once for each value and looked up (1.7 to 1.9 times as fast).
+  A covariate in the contributions rules this out.
 - *By cell*: records of more values that are each counted in one cell of each sum, or in none, such
   as many columns in the tables of their pairs. Which cell is looked up by the values of those
   variables that the sum sees; no row is made (20 to 50 times as fast, for 6 tables of 575 cells).
@@ -39,6 +38,11 @@ With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one
 With ``ByEntries``, a proposal costs two terms for a table of any size; at 400 records in four
 cells, decisions are six times as fast. The terms that `CountStep` reads can't be used here: they
 leave out what doesn't depend on the counts, which the reported log-density needs.
+
+With ``ByRanks``, no density is evaluated where it can't change: a proposal moves a record from one
+interval between candidates to another, and of the candidates between them only those near the best
+matter (`kernels.rank_sweep`). It is for releases that are all such choices, with Gumbel or
+exponential noise; their operation (`backend.ranks`) tells it.
 
 **Rounding.** Sums are computed anew at the start of each sweep, in runs with compensation
 (`kernels.sums`). At draws 1, 32, 1024, ... the step compares the sweep's log-density with the

@@ -287,11 +287,17 @@ def counts_around(x: Array, points: np.ndarray) -> Array:
     Points increase; the result has shape (2 m + 1,).
     """
     # At a point or above it, and above it: the next number that a float can be.
-    cuts = np.stack([points, np.nextafter(points, np.inf)], axis=1).reshape(-1)
-    k = len(cuts) + 1
+    return counts_between(x, np.stack([points, np.nextafter(points, np.inf)], axis=1).reshape(-1))
+
+
+def counts_between(x: Array, cuts: np.ndarray) -> Array:
+    """Count the numbers below the first of k cuts, from it to below the next, and so on.
+
+    Cuts increase; the result has shape (k + 1,).
+    """
     if isinstance(x, np.ndarray):
-        return _tabulate(np.searchsorted(cuts, x, side="right"), k)
-    return _count_categories(Elemwise(CellOf(cuts))(x.astype("float64")), k)
+        return _tabulate(np.searchsorted(cuts, x, side="right"), len(cuts) + 1)
+    return _count_categories(Elemwise(CellOf(cuts))(x.astype("float64")), len(cuts) + 1)
 
 
 def _count_categories(x: TensorVariable, k: int) -> TensorVariable:

@@ -79,7 +79,6 @@ def term(log_term=lambda x: -0.5 * x * x):
 
 OPERATIONS = {
     "ValueSweep by entries": lambda: ValueSweep(BY_ENTRY),
-    "ValueSweep by sums": lambda: ValueSweep(WHOLE),
     "FullSweep": lambda: FullSweep(WHOLE),
     "RecordSweep by entries": lambda: RecordSweep(BY_ENTRY, MatrixRows(None)),
     "RecordSweep by sums": lambda: RecordSweep(WHOLE, MatrixRows(2)),

@@ -6,7 +6,7 @@ contribution. So they decide on pairs one by one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -28,26 +28,6 @@ from pymc_dapper.records.compiled.sweep import (
 )
 from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.model import ModelReading
-
-
-class ExchangeGraph(NamedTuple):
-    """A sweep over pairs, as graphs in terms of the reading's records, parameters and data."""
-
-    proposed: list[TensorVariable]
-    """Variables for proposals of all records."""
-    order: TensorVariable
-    """Ints, shape (n,): all records in order: first the pairs, side by side, then the others."""
-    u: TensorVariable
-    """Shape (number of pairs,): uniform numbers."""
-    exponentials: TensorVariable
-    """Shape (number of pairs,): standard exponential variates, used as in the sweep over
-    records."""
-    updated: list[TensorVariable]
-    """The records after the sweep."""
-    accepted: TensorVariable
-    """Bool, shape (number of pairs,): accepted exchanges."""
-    log_density: TensorVariable
-    """Log-density of all factors after the sweep."""
 
 
 @dataclass(frozen=True)
@@ -85,29 +65,29 @@ def compile_exchange(
     The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
     options = compile_kwargs or {}
-    sweep = exchange_graph(reading, exchange, numba_mode(options.get("mode")))
-    share = sweep.accepted.sum(dtype="float64") / max(1, exchange.n_pairs)
-    outcome = pt.stack([share, sweep.log_density])
-    from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
+    proposed, drawn, updated, outcome = exchange_graph(
+        reading, exchange, numba_mode(options.get("mode"))
+    )
+    given = [*reading.records, *reading.parameters, *reading.data.values()]
     function = JitFunction(
-        [
-            *reading.randomness.inputs,
-            sweep.order,
-            sweep.u,
-            sweep.exponentials,
-            *reading.records,
-            *reading.parameters,
-            *reading.data.values(),
-        ],
-        rebuild([*sweep.updated, outcome], from_proposals),
+        [*reading.randomness.inputs, *drawn, *given],
+        rebuild([*updated, outcome], dict(zip(proposed, reading.proposals, strict=True))),
         model=reading.model,
         compile_kwargs=options,
     )
     return CompiledExchange(reading, exchange, function)
 
 
-def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> ExchangeGraph:
-    """Build the graph of a sweep over pairs."""
+def exchange_graph(
+    reading: ModelReading, exchange: Exchange, mode: Mode
+) -> tuple[list[TensorVariable], list[TensorVariable], Sequence[TensorVariable], TensorVariable]:
+    """Build the graph of a sweep over pairs, in terms of the reading's records and parameters.
+
+    Returns variables for proposals of all records; further inputs; the records after the sweep; and
+    the share of accepted exchanges with the log-density of all factors. The inputs are ``order``,
+    ints of shape (n,), all records, first the pairs, side by side; and, for each pair, a uniform
+    number and an exponential variate, used as in the sweep over records.
+    """
     n_pairs, records = exchange.n_pairs, list(reading.records)
     proposed = [x.type(name=f"{x.name}_proposed") for x in records]
     order = pt.tensor("order", dtype="int64", shape=(reading.n_records,))
@@ -165,4 +145,5 @@ def exchange_graph(reading: ModelReading, exchange: Exchange, mode: Mode) -> Exc
     if reading.separable_factors:
         log_density = log_density + pt.switch(changed, of_records[1], of_records[0]).sum()
     updated = choose(changed, change.records, records)
-    return ExchangeGraph(proposed, order, u, exponentials, updated, accepted, log_density)
+    share = accepted.sum(dtype="float64") / max(1, n_pairs)
+    return proposed, [order, u, exponentials], updated, pt.stack([share, log_density])

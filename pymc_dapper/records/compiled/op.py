@@ -7,7 +7,7 @@ the kernel's sources, so that no model gets another model's code.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
@@ -20,12 +20,12 @@ from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.cell_sweep import Cells, check_cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
+from pymc_dapper.records.kernels.rank_sweep import Releases, sweep_by_rank
 from pymc_dapper.records.kernels.record_sweep import decide_by_sums
 from pymc_dapper.records.kernels.value_sweep import (
     Values,
     check_values,
     sweep_by_value,
-    sweep_sums_by_value,
 )
 
 
@@ -84,6 +84,11 @@ Rows = MatrixRows | ComputedRows
 class _Sweep(KernelOp):
     """Record-wise Metropolis updates."""
 
+    __props__: tuple[str, ...] = ("density",)
+
+    def __init__(self, density: Any = None):
+        self.density = density
+
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply the operation to the kernel's inputs.
 
@@ -114,11 +119,6 @@ class ValueSweep(_Sweep):
     log_added, log_uniforms, and the context of the log-density.
     """
 
-    __props__ = ("density",)
-
-    def __init__(self, density: LogDensity):
-        self.density = density
-
 
 class CellSweep(_Sweep):
     """Updates of records that are each counted in one cell of each of several tables.
@@ -128,10 +128,13 @@ class CellSweep(_Sweep):
     and the context of the log-density.
     """
 
-    __props__ = ("density",)
 
-    def __init__(self, density: LogDensity):
-        self.density = density
+class RankSweep(_Sweep):
+    """Updates of records of which quantiles were released.
+
+    Inputs are the intervals of the records, present and proposed, log_removed, log_added,
+    log_uniforms, and the parts of :class:`~pymc_dapper.records.kernels.rank_sweep.Releases`.
+    """
 
 
 class FullSweep(_Sweep):
@@ -140,11 +143,6 @@ class FullSweep(_Sweep):
     Inputs are the matrix of all records in float64, present and proposed, log_removed, log_added,
     log_uniforms, and the context of the log-density.
     """
-
-    __props__ = ("density",)
-
-    def __init__(self, density: LogDensity):
-        self.density = density
 
 
 @compiles(RecordSweep)
@@ -189,18 +187,16 @@ def _record_sweep(op: RecordSweep) -> Callable:
 
 @compiles(ValueSweep)
 def _value_sweep(op: ValueSweep) -> Callable:
-    log_density = _compiled(op.density)
-    sweep = sweep_by_value if op.density.by_entry else sweep_sums_by_value
-    context_of = _context_of(op.density)
+    log_term = _compiled(op.density)
 
     @numba_njit
     def value_sweep(  # type: ignore[no-untyped-def]
-        table, present, proposed, differing, log_removed, log_added, log_uniforms, *inputs
+        table, present, proposed, differing, log_removed, log_added, log_uniforms, context
     ):
         check_values(table, present, proposed)
         values = Values(table, present, proposed, differing)
-        accepted, final = sweep(
-            log_density, context_of(inputs), values, log_removed, log_added, log_uniforms
+        accepted, final = sweep_by_value(
+            log_term, context, values, log_removed, log_added, log_uniforms
         )
         return accepted, np.asarray(final)
 
@@ -226,6 +222,18 @@ def _cell_sweep(op: CellSweep) -> Callable:
     return cell_sweep
 
 
+@compiles(RankSweep)
+def _rank_sweep(op: RankSweep) -> Callable:
+    @numba_njit
+    def rank_sweep(present, proposed, log_removed, log_added, log_uniforms, *releases):  # type: ignore[no-untyped-def]
+        accepted, final = sweep_by_rank(
+            Releases(*releases), present, proposed, log_removed, log_added, log_uniforms
+        )
+        return accepted, np.asarray(final)
+
+    return rank_sweep
+
+
 @compiles(FullSweep)
 def _full_sweep(op: FullSweep) -> Callable:
     log_density = _compiled(op.density)
@@ -242,7 +250,7 @@ def _full_sweep(op: FullSweep) -> Callable:
     return full_sweep
 
 
-def _context_of(density: LogDensity, first: int = 0) -> Callable:
+def _context_of(density: LogDensity, first: int) -> Callable:
     """Compile a function that takes the context of a log-density from the last inputs."""
     if density.by_entry:
 

@@ -18,7 +18,7 @@ from pymc_dapper.records.compiled.sweep import contributions
 from pymc_dapper.records.reading.contributions import RowsByValue
 from pymc_dapper.records.reading.exchanges import ByShift, Exchange
 from pymc_dapper.records.reading.model import ModelReading
-from pymc_dapper.records.reading.plan import ByEntries, BySums
+from pymc_dapper.records.reading.plan import ByEntries
 from pymc_dapper.records.reading.rows_by_value import value_index
 
 Array = NDArray[np.float64]
@@ -66,7 +66,10 @@ class RecordStart:
         self._rows = reading.in_python([rows])
         self._log_prior = reading.in_python([pt.add(pt.zeros(()), *reading.log_priors)])
         self._has_prior = len(reading.log_priors) == len(records)
-        self._values = _OfValues(reading) if _has_few_values(reading) else None
+        plan, n_priors = reading.plan, len(reading.log_priors)
+        self._values = None
+        if isinstance(plan, ByEntries) and isinstance(plan.rows, RowsByValue):
+            self._values = _OfValues(reading, plan.rows) if n_priors == len(records) else None
         if isinstance(exchange, ByShift):
             naturals = exchange.space.naturals(records)
             shifts = [x.type.clone(dtype="float64")() for x in naturals]
@@ -274,13 +277,9 @@ class _Aim:
 class _OfValues:
     """Records with few values and equal contributions: only the number at each value matters."""
 
-    def __init__(self, reading: ModelReading):
-        self._reading = reading
-        plan = reading.plan
-        assert isinstance(plan, ByEntries | BySums)
-        assert isinstance(plan.rows, RowsByValue)
-        self._values = plan.rows.values
-        self._table = compile_in_python(reading.model, list(reading.parameters), [plan.rows.table])
+    def __init__(self, reading: ModelReading, rows: RowsByValue):
+        self._reading, self._values = reading, rows.values
+        self._table = compile_in_python(reading.model, list(reading.parameters), [rows.table])
         index = value_index(reading.records, self._values)
         self._index = compile_in_python(reading.model, list(reading.records), [index])
         separable = [x.log_densities.sum() for x in reading.separable_factors]
@@ -317,12 +316,6 @@ class _OfValues:
         ]
         [log_density] = self._log_density(*found, *parameters)
         return found if np.isfinite(log_density) else None
-
-
-def _has_few_values(reading: ModelReading) -> bool:
-    plan = reading.plan
-    by_value = isinstance(plan, ByEntries | BySums) and isinstance(plan.rows, RowsByValue)
-    return by_value and len(reading.log_priors) == len(reading.records)
 
 
 def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:

@@ -32,14 +32,15 @@ from pymc_dapper.records.compiled.op import (
     FullSweep,
     LogDensity,
     MatrixRows,
+    RankSweep,
     RecordSweep,
     Rows,
     ValueSweep,
 )
+from pymc_dapper.records.kernels.rank_sweep import Releases
 from pymc_dapper.records.reading.contributions import (
     RowsAtOnce,
     RowsByBlock,
-    RowsByInterval,
     RowsByValue,
     shape_of,
     side_by_side,
@@ -53,6 +54,7 @@ from pymc_dapper.records.reading.plan import (
     EachByItself,
     NothingToDecide,
 )
+from pymc_dapper.records.reading.ranks import ByRanks
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell, indices, seen_columns
 from pymc_dapper.records.reading.rows_by_value import differing_columns, value_index
 
@@ -254,15 +256,14 @@ def _decide(
             density = density_of(state, log_density_of_records(reading, state), mode)
             changes = before_and_after(flat_records(reading))
             accepted, logp = density.decide(FullSweep(density.graph), *changes, *deciding)
-        case (
-            ByEntries(rows=RowsByValue() | RowsByInterval() as rows)
-            | BySums(rows=RowsByValue() | RowsByInterval() as rows)
-        ):
+        case ByEntries(rows=RowsByValue() as rows):
             density = density_of_sums(reading, mode)
-            of = rows.intervals if isinstance(rows, RowsByInterval) else reading.records
-            index = before_and_after(value_index(of, rows.values))
+            index = before_and_after(value_index(reading.records, rows.values))
             values_of = (rows.table, *index, differing_columns(rows.table))
             accepted, logp = density.decide(ValueSweep(density.graph), *values_of, *deciding)
+        case ByRanks() as ranks:
+            index = before_and_after(ranks.index)
+            accepted, logp = RankSweep()(*index, *deciding, *_releases(ranks))
         case ByEntries(rows=RowsByCell() as rows):
             density = density_of_sums(reading, mode)
             changes = before_and_after(indices(reading.records, rows.low))
@@ -295,6 +296,27 @@ def _computed(rows: RowsByBlock, n_variables: int, mode: Mode) -> ComputedRows:
         n_covariates=len(rows.covariates),
         n_context=len(rows.context),
     )
+
+
+def _releases(ranks: ByRanks) -> Releases:
+    """Put what is known of released quantiles into the form of the kernel."""
+    laws, columns = ranks.mechanisms, [x.columns for x in ranks.mechanisms]
+    places = list(zip(columns, ranks.columns, strict=True))
+    n_candidates = np.array([len(low) for low, _, _ in columns])
+    sizes = 2 ** np.arange(int(np.ceil(np.log2(n_candidates.max()))))
+    nodes, weights = np.concatenate([np.polynomial.legendre.leggauss(n) for n in sizes], axis=1)
+    known = Releases(
+        passed=np.array([high.searchsorted(at, side="right") for (_, high, _), at in places]),
+        reached=np.array([low.searchsorted(at, side="right") for (low, _, _), at in places]),
+        n_candidates=n_candidates,
+        chosen=pt.stack(ranks.chosen).astype("int64"),
+        alpha=np.array([law.alpha for law in laws]),
+        scale=np.array([law.scale for law in laws]),
+        flips=np.array([law.noise == "exponential" for law in laws]),
+        nodes=0.5 * (nodes + 1.0),
+        weights=0.5 * weights,
+    )
+    return Releases(*map(pt.as_tensor, known))
 
 
 class _Density(NamedTuple):

@@ -7,33 +7,13 @@ the sums), whatever the number of records (Ju, Awan, Gong and Rao 2022, algorith
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
-
-
-class SweepState(NamedTuple):
-    """The information about all other records that an update needs."""
-
-    sums: Sums
-    """Shape (d,): the records' contributions, summed over the records."""
-    log_density: float
-    """Log-density at these sums."""
-
-
-class Proposal(NamedTuple):
-    """The effect of a new value of one record."""
-
-    removed: np.ndarray
-    added: np.ndarray
-    """Float64, shape (d,): the record's present and proposed contribution to the sums."""
-    log_removed: float
-    log_added: float
-    """The record's present and proposed separable log-density."""
 
 
 # Everything here is inlined, for two reasons. An update then costs as much as a hand-written loop;
@@ -54,58 +34,6 @@ def log_gain(present: float, proposed: float) -> float:
 
 
 @njit(inline="always")
-def update_record(
-    log_density: Callable[..., float],
-    context: tuple[Any, ...],
-    state: SweepState,
-    proposal: Proposal,
-    log_uniform: float,
-    proposed_sums: np.ndarray,
-) -> tuple[SweepState, bool]:
-    """Metropolis update of one record: a deterministic function of its arguments.
-
-    Parameters
-    ----------
-    log_density : callable
-        ``log_density(sums, context) -> float``, compiled by numba.
-    context : tuple of ndarray
-        Inputs of the log-density besides the sums (parameters, released values).
-    state : SweepState
-        The present state. Its sums are overwritten if the proposal is accepted.
-    proposal : Proposal
-        The change to decide on.
-    log_uniform : float
-        Logarithm of a uniform variate: the proposal is accepted if it lies below the log ratio.
-    proposed_sums : ndarray of float64, shape (d,)
-        Working memory.
-
-    Returns
-    -------
-    state : SweepState
-        The new state.
-    accepted : bool
-        Whether the proposal was accepted.
-    """
-    total, change, _ = state.sums
-    same_sums = True
-    for j in range(total.size):
-        proposed_change = change[j] + (proposal.added[j] - proposal.removed[j])
-        proposed_sums[j] = plus(total[j], proposed_change)
-        same_sums &= proposal.removed[j] == proposal.added[j]
-    # Discrete records often propose the same contribution: then there is nothing to evaluate.
-    proposed = state.log_density if same_sums else log_density(proposed_sums, context)
-
-    log_ratio = log_gain(state.log_density, proposed) + log_gain(
-        proposal.log_removed, proposal.log_added
-    )
-    if log_uniform < log_ratio:
-        for j in range(total.size):
-            change[j] += proposal.added[j] - proposal.removed[j]
-        return SweepState(state.sums, proposed), True
-    return state, False
-
-
-@njit(inline="always")
 def decide_by_sums(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
@@ -123,8 +51,10 @@ def decide_by_sums(
 
     Parameters
     ----------
-    log_density, context
-        As in :func:`update_record`.
+    log_density : callable
+        ``log_density(sums, context) -> float``, compiled by numba.
+    context : tuple of ndarray
+        Inputs of the log-density besides the sums (parameters, released values).
     sums : Sums, of shape (d,)
         Sums over all records; updated in place.
     removed, added : ndarray of float64, shape (m, d)
@@ -143,21 +73,27 @@ def decide_by_sums(
     float
         Log-density of the sums after these updates.
     """
-    state = SweepState(sums, log_density(sums.total, context))
+    total, change, _ = sums
+    log_now = log_density(total, context)
     proposed_sums = np.empty(n_sums)
     separable = log_removed.size > 0
     for k in range(len(removed)):
         i = start + k
-        proposal = Proposal(
-            removed[k],
-            added[k],
-            log_removed[i] if separable else 0.0,
-            log_added[i] if separable else 0.0,
-        )
-        state, accepted[i] = update_record(
-            log_density, context, state, proposal, log_uniforms[i], proposed_sums
-        )
+        same_sums = True
+        for j in range(n_sums):
+            proposed_sums[j] = plus(total[j], change[j] + (added[k, j] - removed[k, j]))
+            same_sums &= removed[k, j] == added[k, j]
+        # Discrete records often propose the same contribution: then there is nothing to evaluate.
+        log_new = log_now if same_sums else log_density(proposed_sums, context)
+        gain = log_gain(log_now, log_new)
+        if separable:
+            gain += log_gain(log_removed[i], log_added[i])
+        accepted[i] = log_uniforms[i] < gain
+        if accepted[i]:
+            log_now = log_new
+            for j in range(n_sums):
+                change[j] += added[k, j] - removed[k, j]
         if k % RUN == RUN - 1:
             end_run(sums)
     end_run(sums)  # the next block begins with the totals
-    return state.log_density
+    return log_now

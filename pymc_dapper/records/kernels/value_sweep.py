@@ -5,7 +5,7 @@ value. Records have no rows of their own: copying rows would take a quarter of a
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -13,7 +13,7 @@ from numba import njit
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.entry_sweep import decisive_gain
 from pymc_dapper.records.kernels.record_sweep import log_gain
-from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, no_sums, plus
+from pymc_dapper.records.kernels.sums import Sums, end_run, no_sums, plus
 
 AT_A_TIME = 1024
 """Number of records in which undecided ones are searched at a time; they fit into the cache."""
@@ -111,55 +111,6 @@ def sweep_by_value(
             end_run(sums)
             n_changes = 0
     return accepted, terms.sum()
-
-
-@njit(inline="always")
-def sweep_sums_by_value(
-    log_density: Callable[..., float],
-    context: tuple[Any, ...],
-    values: Values,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
-) -> tuple[np.ndarray, float]:
-    """Update the records one by one, against a density that is evaluated as a whole.
-
-    As :func:`sweep_by_value`, with ``log_density`` and ``context`` of
-    :func:`~pymc_dapper.records.kernels.record_sweep.update_record`.
-    """
-    sums = sum_of_values(values, len(log_uniforms))
-    total, change, _ = sums
-    table, present, proposed, differing = values
-    n_values = np.uint64(len(table))
-    now, log_now = total.copy(), log_density(total, context)
-    accepted = np.ones(len(present), dtype=np.bool_)
-    separable = log_removed.size > 0
-    for i in range(len(log_uniforms)):
-        a, b = present[i], proposed[i]
-        columns = differing[np.uint64(a * n_values + b)]
-        same_sums = True
-        for c in range(1, columns[0] + 1):
-            j = columns[c]
-            now[j] = plus(total[j], change[j] + (table[b, j] - table[a, j]))
-            same_sums &= table[a, j] == table[b, j]
-        log_new = log_now if same_sums else log_density(now, context)
-        gain = log_gain(log_now, log_new)
-        if separable:
-            gain += log_gain(log_removed[i], log_added[i])
-        accepted[i] = log_uniforms[i] < gain
-        if accepted[i]:
-            log_now = log_new
-            for c in range(1, columns[0] + 1):
-                j = columns[c]
-                change[j] += table[b, j] - table[a, j]
-        else:
-            for c in range(1, columns[0] + 1):
-                j = columns[c]
-                now[j] = plus(total[j], change[j])
-        if i % RUN == RUN - 1:
-            end_run(sums)
-            now[:] = total
-    return accepted, log_now
 
 
 @njit(inline="always")

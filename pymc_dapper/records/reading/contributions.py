@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from math import prod
 from typing import Any
 
@@ -15,7 +14,7 @@ from pymc_dapper.graphs.rebuild import frontier
 from pymc_dapper.graphs.scalars import read_entries
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
-from pymc_dapper.records.reading.rows_by_value import intervals_of, rows_by_value
+from pymc_dapper.records.reading.rows_by_value import rows_by_value
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 RECORDS_IN_BLOCK = 2048
@@ -33,23 +32,9 @@ class RowsByValue:
 
 
 @dataclass(frozen=True)
-class RowsByInterval:
-    """Records contribute alike that lie in the same of few intervals."""
-
-    table: TensorVariable
-    """Shape (k, d): what a record contributes in each of them."""
-    values: np.ndarray
-    """Ints, shape (k, number of ``intervals``): the intervals, numbered from 0 on."""
-    intervals: tuple[TensorVariable, ...]
-    """Each of shape (n,): the interval of each record."""
-
-
-@dataclass(frozen=True)
 class RowsByBlock:
     """Rows are computed within the sweep, for a block of records at a time."""
 
-    records_in_block: int
-    """Number of records in a block."""
     places: tuple[tuple[int, tuple[int, ...]], ...] | None
     """For a graph of one record's scalars: the array, and the index in its row, of each scalar
     input before ``context``. None for a graph of arrays."""
@@ -63,6 +48,8 @@ class RowsByBlock:
     """Further inputs of the graph."""
     n_columns: int
     """Number of contributions of a record."""
+    records_in_block: int = RECORDS_IN_BLOCK
+    """Number of records in a block."""
 
 
 @dataclass(frozen=True)
@@ -70,68 +57,38 @@ class RowsAtOnce:
     """Rows of all records are computed before the sweep."""
 
 
-RowMaker = RowsByValue | RowsByInterval | RowsByCell | RowsByBlock | RowsAtOnce
+RowMaker = RowsByValue | RowsByCell | RowsByBlock | RowsAtOnce
 
 
 def read_rows(
     records: Sequence[TensorVariable],
     sums: Sequence[RecordSum],
     possible_values: np.ndarray | None,
-    records_in_block: int = RECORDS_IN_BLOCK,
 ) -> RowMaker:
     """Choose the fastest way to compute rows of contributions that is known to be right.
 
-    By value if records have few values, shape (k, number of record variables), or by interval if
-    they lie in few; otherwise by block, if possible with scalars instead of arrays. If there are no
-    more records than in a block, operations on arrays make all rows at once.
+    By value if records have few values, shape (k, number of record variables); otherwise by block,
+    if possible with scalars instead of arrays. If there are no more records than in a block,
+    operations on arrays make all rows at once.
     """
-    n_records = records[0].type.shape[0]
     rows: RowMaker | None = None
     if possible_values is not None:
         rows = _by_value(records, sums, possible_values)
-    if rows is None:
-        rows = _by_interval(records, sums)
-    if rows is None:
-        rows = by_entry(records, sums, records_in_block)
-    if rows is None and n_records > records_in_block:
-        rows = by_array(records, sums, records_in_block)
+    rows = rows or by_entry(records, sums)
+    if rows is None and records[0].type.shape[0] > RECORDS_IN_BLOCK:
+        rows = by_array(records, sums)
     return rows or RowsAtOnce()
 
 
 def _by_value(
     records: Sequence[TensorVariable], sums: Sequence[RecordSum], values: np.ndarray
 ) -> RowsByValue | None:
-    table = _table(records, sums, values)
-    return None if table is None else RowsByValue(table, values)
+    found = [rows_by_value(sum_.contributions, records, values) for sum_ in sums]
+    tables = [rows for rows in found if rows is not None]
+    return RowsByValue(side_by_side(tables), values) if len(tables) == len(sums) else None
 
 
-def _by_interval(
-    records: Sequence[TensorVariable], sums: Sequence[RecordSum]
-) -> RowsByInterval | None:
-    intervals = intervals_of(records, [sum_.contributions for sum_ in sums])
-    if intervals is None:
-        return None
-    values = np.array(list(product(*intervals.values())))
-    table = _table(list(intervals), sums, values)
-    vectors = tuple(x.dimshuffle(0) for x in intervals)
-    return None if table is None else RowsByInterval(table, values, vectors)
-
-
-def _table(
-    variables: Sequence[TensorVariable], sums: Sequence[RecordSum], values: np.ndarray
-) -> TensorVariable | None:
-    tables = []
-    for sum_ in sums:
-        rows = rows_by_value(sum_.contributions, variables, values)
-        if rows is None:
-            return None
-        tables.append(rows)
-    return side_by_side(tables)
-
-
-def by_entry(
-    records: Sequence[TensorVariable], sums: Sequence[RecordSum], records_in_block: int
-) -> RowsByBlock | None:
+def by_entry(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> RowsByBlock | None:
     """Write each entry of a record's contributions as a function of its values.
 
     None if there are many entries, or if their origin isn't known.
@@ -146,7 +103,6 @@ def by_entry(
     # In the array of one record, an index begins with 0.
     places = tuple((arrays.index(x), index[1:]) for x, index in found.scalars)
     return RowsByBlock(
-        records_in_block,
         places,
         inputs=(*found.scalars.values(), *found.context.values()),
         outputs=tuple(pt.scalar_from_tensor(entry) for entry in found.entries),
@@ -156,9 +112,7 @@ def by_entry(
     )
 
 
-def by_array(
-    records: Sequence[TensorVariable], sums: Sequence[RecordSum], records_in_block: int
-) -> RowsByBlock | None:
+def by_array(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> RowsByBlock | None:
     """Write the contributions of a block of records as a function of it; None if not possible."""
     block = _block(records, sums, None)
     if block is None:
@@ -166,7 +120,6 @@ def by_array(
     arrays: list[Variable] = [*block.records, *block.covariates.values()]
     context = frontier(arrays, block.contributions)
     return RowsByBlock(
-        records_in_block,
         None,
         inputs=(*arrays, *context),
         outputs=(block.contributions,),

@@ -4,18 +4,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors
 from pytensor.printing import pprint
-from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.rebuild import dependent_variables, rebuild, with_inputs
+from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 from pymc_dapper.records.reading.contributions import (
     RowMaker,
     RowsAtOnce,
     RowsByBlock,
-    RowsByInterval,
     RowsByValue,
 )
 from pymc_dapper.records.reading.exchanges import Exchange
@@ -28,6 +25,7 @@ from pymc_dapper.records.reading.plan import (
     EachByItself,
     Plan,
 )
+from pymc_dapper.records.reading.ranks import ByRanks
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 
 MAX_FORMULA = 100
@@ -54,7 +52,6 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
             *_known(exchange),
             *_plan(reading.plan),
             f"A sweep costs {_cost(reading)}.",
-            *_as_counts(reading),
         ]
     )
 
@@ -150,6 +147,8 @@ def _plan(plan: Plan) -> list[str]:
             return [_decided("the entries of the sums that it changes"), _added(rows)]
         case BySums(rows=rows):
             return [_decided("the functions of all sums"), _added(rows)]
+        case ByRanks(columns=columns):
+            return [_decided(f"which of {len(columns.T)} intervals between candidates it lies in")]
         case ByFullEvaluation():
             return [_decided("an evaluation from all records")]
         case EachByItself():
@@ -167,8 +166,6 @@ def _added(rows: RowMaker) -> str:
             how = f"looked up among its {len(values)} possible values"
         case RowsByCell(starts=starts):
             how = f"one in a cell of each of {len(starts)} tables, looked up by its values"
-        case RowsByInterval(values=values):
-            how = f"looked up by which of {len(values)} intervals it lies in"
         case RowsByBlock(places=None):
             how = f"computed for {rows.records_in_block} records at a time"
         case RowsByBlock():
@@ -186,25 +183,6 @@ def _cost(reading: ModelReading) -> str:
     if reading.additive_factors:
         return f"at most {n} evaluations of the functions of sums; it grows linearly with n"
     return "one pass over the records, all at once: they don't interact"
-
-
-def _as_counts(reading: ModelReading) -> list[str]:
-    """Point out that the model could use a table of counts instead."""
-    if reading.factors != tuple(reading.additive_factors) or len(reading.records) > 1:
-        return []
-    [rv] = (reading.model[name] for name in reading.record_names)
-    categories = isinstance(rv.owner.op, CategoricalRV | BernoulliRV) and rv.type.ndim == 1
-    # Anything else with an entry for each record may tell them apart.
-    of_each = [*reading.proposals, *(sum_.contributions for sum_ in reading.sums)]
-    own = dependent_variables([*reading.records, *reading.randomness.inputs], of_each)
-    others = set(ancestors(of_each)) - own
-    alike = all(reading.n_records not in getattr(x.type, "shape", ()) for x in others)
-    if not categories or not alike or reading.n_records == 1:
-        return []
-    return [
-        "The records differ in nothing but their category: a pm.Multinomial table of their counts,",
-        "with CountStep, has the same posterior at a cost that doesn't grow with their number.",
-    ]
 
 
 def _shape(shape: tuple[int | None, ...]) -> str:

@@ -65,11 +65,14 @@ class AdditiveFactor(_Factor):
     expanded : bool
         Whether products of single records with sums over them were expanded. Digits may then be
         lost if the records lie far from zero.
+    wrapped : TensorVariable
+        The log-density as written, with the operations that wrap a graph.
     """
 
     log_density: TensorVariable
     sums: tuple[RecordSum, ...]
     expanded: bool
+    wrapped: TensorVariable
 
 
 @dataclass(frozen=True)
@@ -117,8 +120,9 @@ def read_factors(
     graphs = inline_symbolic_ops(list(log_densities.values()))
     factors: list[Factor] = []
     sums: list[RecordSum] = []
-    for name, written, graph in zip(
-        log_densities, graphs, localise_checks(without_loops(graphs), records), strict=True
+    localised = localise_checks(without_loops(graphs), records)
+    for (name, wrapped), written, graph in zip(
+        log_densities.items(), graphs, localised, strict=True
     ):
         as_written = _total(written)
         walk = RecordWalk(records, known_sums=sums)
@@ -143,7 +147,9 @@ def read_factors(
                 sums.extend(walk.sums)
                 total = _total(followed)
                 factors.append(
-                    AdditiveFactor(name, as_written, total, tuple(walk.sums), walk.expanded)
+                    AdditiveFactor(
+                        name, as_written, total, tuple(walk.sums), walk.expanded, wrapped
+                    )
                 )
     return factors
 

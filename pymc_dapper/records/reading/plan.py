@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.records.reading.contributions import RECORDS_IN_BLOCK, RowMaker, read_rows
+from pymc_dapper.records.reading.contributions import RowMaker, read_rows
 from pymc_dapper.records.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, sums_of
+from pymc_dapper.records.reading.ranks import ByRanks, read_ranks
 from pymc_dapper.records.reading.rows_by_cell import rows_by_cell
 
 
@@ -48,7 +49,7 @@ class NothingToDecide:
     """Nothing: proposals come from the records' conditional distribution, and none is refused."""
 
 
-Plan = ByEntries | BySums | ByFullEvaluation | EachByItself | NothingToDecide
+Plan = ByEntries | BySums | ByRanks | ByFullEvaluation | EachByItself | NothingToDecide
 """What decides on proposals, beside separable factors that the proposals don't account for."""
 
 
@@ -59,22 +60,22 @@ def read_plan(
     *,
     proposes_conditionally: bool,
     supports: Sequence[range | None] = (),
-    records_in_block: int = RECORDS_IN_BLOCK,
 ) -> Plan:
     """Plan the sweep over a model's records.
 
     If records have few values, ``possible_values`` has all of them, shape (k, number of record
-    variables). Proposals may account for the separable factors. Contributions by row are computed
-    for ``records_in_block`` records at a time.
+    variables). Proposals may account for the separable factors.
     """
     if any(isinstance(factor, FullFactor) for factor in factors):
         return ByFullEvaluation()
     additive = [factor for factor in factors if isinstance(factor, AdditiveFactor)]
     if not additive:
         return NothingToDecide() if proposes_conditionally else EachByItself()
-    density = read_entrywise(additive)
-    by_cell = None
-    if density is not None and possible_values is None:
-        by_cell = rows_by_cell(records, supports, sums_of(additive))
-    rows = by_cell or read_rows(records, sums_of(additive), possible_values, records_in_block)
-    return BySums(rows) if density is None else ByEntries(density, rows)
+    ranks = read_ranks(records, additive)
+    if ranks is not None:
+        return ranks
+    density, sums = read_entrywise(additive), sums_of(additive)
+    if density is None:
+        return BySums(read_rows(records, sums, None))
+    by_cell = None if possible_values is not None else rows_by_cell(records, supports, sums)
+    return ByEntries(density, by_cell or read_rows(records, sums, possible_values))

@@ -2,20 +2,14 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.entries import CellOf
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
-
-MOST_INTERVALS = 255
-"""So many have a number of one byte each, and one is left."""
 
 
 def rows_by_value(
@@ -37,33 +31,6 @@ def rows_by_value(
 
 def _as_rows(column: np.ndarray, like: TensorVariable) -> np.ndarray:
     return column.astype(like.dtype).reshape(-1, *(1,) * (like.type.ndim - 1))
-
-
-def intervals_of(
-    records: Sequence[TensorVariable], contributions: Sequence[TensorVariable]
-) -> dict[TensorVariable, range] | None:
-    """Find the intervals of records by which alone these contribute, and the numbers of each.
-
-    They have a record axis, the first, and no other. None if records contribute by anything else,
-    or if there are too many intervals.
-    """
-    dependent = dependent_variables(records, contributions)
-    found: dict[TensorVariable, range] = {}
-    left: list[Variable] = list(contributions)
-    while left:
-        x = left.pop()
-        if x not in dependent or x in found:
-            continue
-        if x.owner is None:
-            return None
-        cut = getattr(x.owner.op, "scalar_op", None)
-        if not isinstance(cut, CellOf):
-            left += x.owner.inputs
-            continue
-        if x.type.ndim == 0 or any(length != 1 for length in x.type.shape[1:]):
-            return None
-        found[x] = range(len(cut.table) + 1)
-    return found if found and prod(map(len, found.values())) <= MOST_INTERVALS else None
 
 
 def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> TensorVariable:

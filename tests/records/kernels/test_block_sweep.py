@@ -43,9 +43,9 @@ ROWS = {"by array": by_array, "by entry": by_entry}
 
 def in_blocks_of(n, reading, rows):
     """The reading with a plan by which contributions are made for so many records at a time."""
-    made = ROWS[rows](reading.records, reading.sums, n)
+    made = ROWS[rows](reading.records, reading.sums)
     assert made is not None
-    return replace(reading, plan=replace(reading.plan, rows=made))
+    return replace(reading, plan=replace(reading.plan, rows=replace(made, records_in_block=n)))
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,12 @@
-"""The pure kernel: one record's update, and impossible states."""
+"""The pure kernel: decisions on records, and impossible states."""
 
 import numpy as np
 import pytest
 from numba import njit
 
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
-from pymc_dapper.records.kernels.record_sweep import (
-    Proposal,
-    SweepState,
-    decide_by_sums,
-    log_gain,
-    update_record,
-)
+from pymc_dapper.records.kernels.record_sweep import decide_by_sums, log_gain
 from pymc_dapper.records.kernels.sums import Sums
 
 
@@ -32,13 +27,6 @@ def nan_when_negative(sums, context):
 
 
 # Steps inline these kernels; here they are compiled in the same way.
-@njit
-def update(log_density, context, state, proposal, log_uniform):
-    return update_record(
-        log_density, context, state, proposal, log_uniform, np.empty(proposal.added.size)
-    )
-
-
 @njit
 def present(arrays, start, stop):
     return arrays[0][start:stop]
@@ -62,36 +50,31 @@ NONE = np.empty(0)
 TARGET = (np.array([1.0, -2.0]),)
 
 
-def proposal(removed, added, log_removed=0.0, log_added=0.0):
-    return Proposal(np.array(removed), np.array(added), log_removed, log_added)
-
-
-def state(sums, log_density, context=TARGET):
-    sums = Sums(np.array(sums), np.zeros(len(sums)), np.zeros(len(sums)))
-    return SweepState(sums, log_density(sums.total, context))
-
-
 @pytest.mark.parametrize("separable", [(0.0, 0.0), (-1.0, -0.25), (-0.5, -2.0)])
 def test_acceptance_is_the_metropolis_ratio(separable):
-    change = proposal([0.5, 1.0], [1.5, -0.25], *separable)
-    before = np.array([0.25, -1.0])
-    after = before - change.removed + change.added
+    before, after = np.array([0.25, -1.0]), np.array([1.25, -2.25])
     log_ratio = gaussian(after, TARGET) - gaussian(before, TARGET) + separable[1] - separable[0]
+    own = [np.array([x]) for x in separable]
     for log_uniform in (log_ratio - 1e-9, log_ratio + 1e-9):
-        new, accepted = update(gaussian, TARGET, state(before, gaussian), change, log_uniform)
-        assert accepted == (log_uniform < log_ratio)
-        np.testing.assert_array_equal(
-            new.sums.total + new.sums.change, after if accepted else before
+        [accepted], log_density = sweep(
+            gaussian, TARGET, before[None], after[None], *own, np.array([log_uniform])
         )
-        assert new.log_density == gaussian(new.sums.total + new.sums.change, TARGET)
+        assert accepted == (log_uniform < log_ratio)
+        assert log_density == gaussian(after if accepted else before, TARGET)
 
 
 def test_a_proposal_that_leaves_the_sums_alone_costs_no_evaluation():
-    # The state's log-density is a wrong one on purpose: it is kept, so nothing was evaluated.
-    wrong = SweepState(Sums(np.array([0.25, -1.0]), np.zeros(2), np.zeros(2)), 7.0)
-    new, accepted = update(gaussian, TARGET, wrong, proposal([1.0, 0.0], [1.0, 0.0]), -0.1)
-    assert accepted
-    assert new.log_density == 7.0
+    evaluated = []
+
+    def counted(sums, context):
+        evaluated.append(sums.copy())
+        return 0.0
+
+    rows = np.ones((5, 2))
+    deciding = (NONE, NONE, np.full(5, -0.1), np.empty(5, dtype=bool))
+    sums = Sums(np.full(2, 5.0), np.zeros(2), np.zeros(2))
+    in_python(decide_by_sums)(counted, (), sums, rows, rows, 2, 0, *deciding)
+    assert len(evaluated) == 1
 
 
 @pytest.mark.parametrize("impossible", [-np.inf, np.nan, np.inf])

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytensor.tensor as pt
-import pytest
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
-from pymc_dapper.records.kernels.record_sweep import decide_by_sums
-from pymc_dapper.records.kernels.value_sweep import Values, sweep_by_value, sweep_sums_by_value
+from pymc_dapper.records.kernels.value_sweep import Values, sweep_by_value
 from pymc_dapper.records.reading.rows_by_value import differing_columns
 from tests.records.kernels.test_entry_sweep import NONE, RELEASED, of_entry
 
@@ -16,29 +14,17 @@ N = 30
 TABLE = np.array([[1.0, 0.0, 0.5], [0.0, 1.0, 0.5], [2.0, 1.0, 0.5], [-1.0, 0.0, 0.5]])
 
 
-def of_sums(sums, context):
-    return -0.5 * float(((sums - context[0]) ** 2).sum())
-
-
-@pytest.mark.parametrize(
-    ("sweep", "decide", "log_density", "context"),
-    [
-        (sweep_by_value, decide_by_entries, of_entry, RELEASED),
-        (sweep_sums_by_value, decide_by_sums, of_sums, (RELEASED[:, 0],)),
-    ],
-    ids=["by entries", "by sums"],
-)
-def test_decisions_are_those_by_rows(sweep, decide, log_density, context):
+def test_decisions_are_those_by_rows():
     rng = np.random.default_rng(3)
     values = rng.integers(0, len(TABLE), (2, N), dtype="uint8")
     differing = differing_columns(pt.constant(TABLE)).eval(mode="FAST_COMPILE")
     deciding = (NONE, NONE, np.log(rng.random(N)))
-    accepted, final = in_python(sweep)(
-        log_density, context, Values(TABLE, *values, differing), *deciding
+    accepted, final = in_python(sweep_by_value)(
+        of_entry, RELEASED, Values(TABLE, *values, differing), *deciding
     )
     present, proposed = (lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2))
     expected = in_python(sweep_by_blocks)(
-        in_python(decide), log_density, context, present, proposed, TABLE[values],
+        in_python(decide_by_entries), of_entry, RELEASED, present, proposed, TABLE[values],
         TABLE.shape[1], N, *deciding,
     )  # fmt: skip
     assert 0 < accepted.sum() < N

@@ -6,7 +6,6 @@ import pytensor.tensor as pt
 
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading.contributions import (
-    RECORDS_IN_BLOCK,
     RowsByBlock,
 )
 
@@ -21,4 +20,3 @@ def test_a_matrix_of_shared_covariates_is_known_by_entry():
     rows = reading.plan.rows
     assert isinstance(rows, RowsByBlock)
     assert rows.places is not None
-    assert rows.records_in_block == RECORDS_IN_BLOCK

@@ -20,7 +20,6 @@ from pymc_dapper.records.reading.plan import (
     BySums,
     EachByItself,
     NothingToDecide,
-    read_plan,
 )
 from tests.records.forms import FORMS
 
@@ -93,20 +92,6 @@ def test_arrays_make_rows_for_some_records_at_a_time_where_there_are_many(more):
     assert isinstance(reading.plan.rows, RowsByBlock if more else RowsAtOnce)
     at_a_time = f"{RECORDS_IN_BLOCK} records at a time" in describe_reading(reading)
     assert at_a_time == bool(more)
-
-
-def test_rows_by_entry_are_chosen_however_many_records_there_are():
-    for length in (3, 2048):
-        reading = read(FORMS["einsum"])
-        plan = read_plan(
-            reading.records,
-            reading.factors,
-            reading.possible_values,
-            proposes_conditionally=False,
-            records_in_block=length,
-        )
-        assert plan.rows.places is not None
-        assert plan.rows.records_in_block == length
 
 
 def test_a_plan_cannot_be_changed():
