@@ -44,7 +44,6 @@ LONGER_FUNCTIONS = KERNELS | {
     "counts/step.py: __init__",
     "releases/census.py: read_census",
     "sampling.py: sample",
-    "studies/study.py: study",
 }
 
 

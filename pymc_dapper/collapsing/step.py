@@ -20,8 +20,7 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.collapsing.compiled.sums import CompiledSums, compile_sums
 from pymc_dapper.collapsing.compiled.tree import TreeSums, compile_tree_sums
-from pymc_dapper.collapsing.reading.summed_out import read_summed_out
-from pymc_dapper.collapsing.reading.tree import CollapsedTree
+from pymc_dapper.collapsing.reading.tree import CollapsedTree, read_summed_out
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python

@@ -47,9 +47,9 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
     ----------
     McSherry, F. (2009). Privacy integrated queries. SIGMOD 2009, 19-30. Theorem 4.
     """
-    if not _is_by_group(sensitivity):
+    groups = _groups(sensitivity)
+    if groups is None:
         return scale_of(sensitivity)
-    groups = _as_groups(sensitivity)
     return np.array([scale_of(each) for each in groups.flat]).reshape(groups.shape)
 
 
@@ -63,14 +63,12 @@ def told_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None)
     return budget.among(neighbours)
 
 
-def _is_by_group(sensitivity: Any) -> bool:
-    """Whether there is a sensitivity for each group of records."""
+def _groups(sensitivity: Any) -> np.ndarray | None:
+    """Return the sensitivities for each group of records; None if there is one for all."""
     if np.ma.is_masked(sensitivity):
         raise ValueError("sensitivity must be a number, or one for each group: some are masked")
-    return isinstance(sensitivity, list | tuple | np.ndarray) and as_array(sensitivity).ndim > 0
-
-
-def _as_groups(sensitivity: Any) -> np.ndarray:
+    if not isinstance(sensitivity, list | tuple | np.ndarray) or not as_array(sensitivity).ndim:
+        return None
     groups = np.array(sensitivity, dtype=object)
     if groups.size == 0:
         raise ValueError("sensitivity must be a number, or one for each group: it is empty")
@@ -79,9 +77,10 @@ def _as_groups(sensitivity: Any) -> np.ndarray:
 
 def largest_loss(budget_of: Callable[..., Any], scale: Any, sensitivity: SensitivityLike) -> Any:
     """Budget that a release spends; with groups of records, the largest."""
-    if not _is_by_group(sensitivity):
+    groups = _groups(sensitivity)
+    if groups is None:
         return budget_of(one_scale(scale), sensitivity=sensitivity)
-    pairs = np.broadcast(np.asarray(scale, dtype=float), _as_groups(sensitivity))
+    pairs = np.broadcast(np.asarray(scale, dtype=float), groups)
     return largest([budget_of(float(b), sensitivity=s) for b, s in pairs])
 
 

@@ -75,17 +75,6 @@ class TulapNoise:
         """P(noise <= x), elementwise."""
         return self.sf(-np.asarray(x, dtype=float))
 
-    def draw(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> FloatArray:
-        """Draw a difference of geometric variates plus a uniform one, until within bounds."""
-        noise = self._untruncated(rng, size)
-        while (outside := np.abs(noise) > self.edge).any():
-            noise[outside] = self._untruncated(rng, int(outside.sum()))
-        return noise
-
-    def _untruncated(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> FloatArray:
-        up, down = rng.geometric(1 - self.b, size), rng.geometric(1 - self.b, size)
-        return np.atleast_1d(up - down + rng.uniform(-0.5, 0.5, size))
-
     def _tail(self, distance: FloatArray) -> FloatArray:
         """P(noise > distance), for distances of at least 0."""
         cell = np.floor(distance + 0.5)

@@ -115,15 +115,12 @@ def read_census(
     made = []
     for (level, query), at in found.items():
         name = f"{level}: {query}"
-        missing = [code for code in of_level[level] if code not in at]
-        if missing or len(at) != len(of_level[level]):
-            extra = [code for code in at if code not in of_level[level]]
-            raise ValueError(
-                f"'{name}': there is no row of geocode {told(missing)}"
-                if missing
-                else f"'{name}': geocode {told(extra)} isn't among the coords of '{level}'"
-            )
-        picked = [at[str(code)] for code in of_level[level]]
+        codes = of_level[level]
+        if missing := [code for code in codes if code not in at]:
+            raise ValueError(f"'{name}': there is no row of geocode {told(missing)}")
+        if extra := [code for code in at if code not in codes]:
+            raise ValueError(f"'{name}': geocode {told(extra)} isn't among the coords of '{level}'")
+        picked = [at[str(code)] for code in codes]
         shape, dims = _shape(name, query, [shapes[k] for k in picked], axes)
         has = f"'{name}': a row must have"
         counts = np.stack([noisy_counts(has, values[k], shape) for k in picked])
@@ -133,15 +130,8 @@ def read_census(
         else:
             scale = np.broadcast_to(sigma.reshape(-1, *(1,) * len(shape)), counts.shape)
         own = {dim: labels.get(dim, tuple(range(n))) for dim, n in zip(dims, shape, strict=True)}
-        made.append(
-            Query(
-                name,
-                counts,
-                DiscreteGaussianMechanism(scale),
-                (level, *dims),
-                {level: of_level[level], **own},
-            )
-        )
+        noise = DiscreteGaussianMechanism(scale)
+        made.append(Query(name, counts, noise, (level, *dims), {level: codes, **own}))
     check_used(labels, [dim for query in made for dim in query.dims], "is a dim of no query")
     return Release(made, budget)
 

@@ -188,22 +188,16 @@ def study(
     """
     read = read_grid(grid, replicates)
     kwargs = _sample_kwargs(options(sample_kwargs, "sample_kwargs"))
-    _check(var_names, seed, executor, store, timeout, prob, on_change)
-    function(simulate, "simulate", "simulate(rng, **cell)")
-    function(build, "build", "build(released, **cell)")
-    flag(missing_information, "missing_information")
-    flag(retry_failed, "retry_failed")
-    flag(progressbar, "progressbar")
-    if executor is None:
-        executor = available_cores()
+    _check(executor, store, on_change, retry_failed=retry_failed, progressbar=progressbar)
+    executor = available_cores() if executor is None else executor
     runner = CellRunner(
-        simulate=simulate,
-        build=build,
-        seed=_fresh_seed() if seed is None else seed,
-        var_names=None if var_names is None else tuple(var_names),
-        prob=prob,
-        timeout=timeout,
-        missing_information=missing_information,
+        simulate=function(simulate, "simulate", "simulate(rng, **cell)"),
+        build=function(build, "build", "build(released, **cell)"),
+        seed=_fresh_seed() if seed is None else whole_number(seed, "seed", at_least=0),
+        var_names=None if var_names is None else names(var_names, "var_names"),
+        prob=finite_number(prob, "prob", above=0, below=1),
+        timeout=None if timeout is None else finite_number(timeout, "timeout", above=0),
+        missing_information=flag(missing_information, "missing_information"),
         sample_kwargs=kwargs,
     )
     if isinstance(executor, int | ProcessPoolExecutor):
@@ -233,7 +227,7 @@ def study(
     _tell_changes(place, [cell for cell in results if cell not in told], on_change)
     _warn_of_unwritten(place)
     _warn_of_missing(results)
-    return collect(read, results, {"seed": runner.seed, "prob": prob})
+    return collect(read, results, {"seed": runner.seed, "prob": runner.prob})
 
 
 def _fresh_seed() -> int:
@@ -256,19 +250,9 @@ def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
     return {**DEFAULTS, **given}
 
 
-def _check(
-    var_names: Any,
-    seed: Any,
-    executor: Any,
-    store: Any,
-    timeout: Any,
-    prob: Any,
-    on_change: Any,
-) -> None:
-    if var_names is not None:
-        names(var_names, "var_names")
-    if seed is not None:
-        whole_number(seed, "seed", at_least=0)
+def _check(executor: Any, store: Any, on_change: Any, **flags: Any) -> None:
+    for name, value in flags.items():
+        flag(value, name)
     if isinstance(executor, bool) or not isinstance(executor, Executor | int | None):
         raise TypeError(
             "executor must be a number of processes or a concurrent.futures.Executor, got "
@@ -280,9 +264,6 @@ def _check(
         if not isinstance(store, str | PathLike):
             raise TypeError(f"store must be the path of a folder, got {shown(store)}")
         text(str(store), "store")  # "" would be the current folder
-    if timeout is not None:
-        finite_number(timeout, "timeout", above=0)
-    finite_number(prob, "prob", above=0, below=1)
     choice(on_change, "on_change", get_args(OnChange))
 
 

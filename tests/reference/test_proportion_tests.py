@@ -70,7 +70,7 @@ def test_noise_is_that_of_the_mechanism_and_the_distribution(budget):
         noise.cdf(x), np.exp(pm.logcdf(law, x).eval(mode="FAST_COMPILE")), atol=1e-14
     )
     np.testing.assert_allclose(noise.sf(x), 1 - noise.cdf(x), atol=1e-14)
-    drawn = noise.draw(np.random.default_rng(2), 20_000)
+    drawn = mechanism.release(np.zeros(20_000, dtype=int), random_seed=2)
     assert stats.kstest(drawn, noise.cdf).pvalue > 1e-3
     if noise.q == 0:
         variance = stats.dlaplace.var(budget.epsilon) + 1 / 12
@@ -103,8 +103,7 @@ def test_p_value_is_the_probability_of_a_count_as_extreme(released):
 @pytest.mark.parametrize("budget", BUDGETS)
 def test_p_values_are_uniform_at_the_null_and_a_naive_test_is_not(budget, alternative):
     rng = np.random.default_rng(4)
-    noise = TulapNoise.calibrate(budget)
-    released = rng.binomial(N, 0.3, 4000) + noise.draw(rng, 4000)
+    released = TulapMechanism.calibrate(budget).release(rng.binomial(N, 0.3, 4000), rng)
 
     p = UMPProportion(released, N, budget).p_value(0.3, alternative)
     naive = stats.binom.sf(np.rint(released) - 1, N, 0.3)
@@ -222,7 +221,7 @@ PAIRS = [
 @pytest.mark.parametrize(("budget", "theta"), PAIRS)
 def test_interval_covers_as_often_as_it_says_and_a_naive_one_does_not(budget, theta):
     rng, repeats = np.random.default_rng(6), 2000
-    released = rng.binomial(N, theta, repeats) + TulapNoise.calibrate(budget).draw(rng, repeats)
+    released = TulapMechanism.calibrate(budget).release(rng.binomial(N, theta, repeats), rng)
 
     rate = covers(UMPProportion(released, N, budget).interval(0.9), theta)
     naive = covers(UMPProportion(released, N, PureDP(50.0)).interval(0.9), theta)
@@ -234,7 +233,7 @@ def test_interval_covers_as_often_as_it_says_and_a_naive_one_does_not(budget, th
 
 def test_estimate_and_sd_are_those_of_the_released_count():
     budget, rng = PureDP(1.0), np.random.default_rng(8)
-    released = rng.binomial(100, 0.4, 40_000) + TulapNoise.calibrate(budget).draw(rng, 40_000)
+    released = TulapMechanism.calibrate(budget).release(rng.binomial(100, 0.4, 40_000), rng)
     private = UMPProportion(released, 100, budget)
     sd = float(UMPProportion(40.0, 100, budget).sd)
     assert abs(private.estimate.mean() - 0.4) < 4 * sd / 200

@@ -12,9 +12,15 @@ from pymc import Model
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.collapsing.reading.model import SummedOut, refused
+from pymc_dapper.collapsing.reading.model import (
+    CollapsedModel,
+    SummedOut,
+    read_collapsed,
+    refused,
+)
 from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.counts.reading.tree import TreeReading, read_tree
+from pymc_dapper.graphs.errors import NotCollapsibleError
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
 
@@ -78,3 +84,23 @@ def read_collapsed_tree(
         log_density=log_density,
         written=written,
     )
+
+
+def read_summed_out(
+    model: Model,
+    parameters: Sequence[TensorVariable],
+    counts: Sequence[TensorVariable],
+) -> CollapsedModel | CollapsedTree:
+    """Find how counts can be summed out of the density that moves parameters.
+
+    Both are value variables.
+
+    Raises
+    ------
+    NotCollapsibleError
+        If they can't, with the reason why not on a tree, the weaker condition.
+    """
+    try:
+        return read_collapsed(model, parameters, counts)
+    except NotCollapsibleError:
+        return read_collapsed_tree(model, parameters, counts)

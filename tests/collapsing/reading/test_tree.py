@@ -4,7 +4,12 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dapper.collapsing.reading.tree import read_collapsed_tree
+from pymc_dapper.collapsing.reading.model import CollapsedModel
+from pymc_dapper.collapsing.reading.tree import (
+    CollapsedTree,
+    read_collapsed_tree,
+    read_summed_out,
+)
 from pymc_dapper.graphs.errors import NotCollapsibleError
 from tests.counts.trees.models import COUNTS, MODELS
 
@@ -43,3 +48,38 @@ def test_what_cannot_be_summed_out_is_refused_with_the_reason():
         pm.Normal("sum", x.sum(), 2.0, observed=5.0)
     with pytest.raises(NotCollapsibleError, match="depend on none of the parameters"):
         read(model, ["effect"], ["x"])
+
+
+def read_either(sees):
+    with pm.Model() as model:
+        effect = pm.Normal("effect")
+        x = pm.Binomial("x", n=10, p=pm.math.sigmoid(effect), shape=3)
+        sees(x)
+    values = ([model.rvs_to_values[rv]] for rv in (effect, x))
+    return read_summed_out(model, *values)
+
+
+def cells(x):
+    pm.Normal("cells", x, 2.0, observed=[3.0, 4.0, 9.0])
+
+
+def total(x):
+    cells(x)
+    pm.Normal("sum", x.sum(), 2.0, observed=12.0)
+
+
+def windows(x):
+    pm.Normal("windows", x[:-1] + x[1:], 2.0, observed=[7.0, 9.0])
+
+
+def test_how_counts_are_summed_out():
+    one_by_one, on_a_tree = read_either(cells), read_either(total)
+    assert isinstance(one_by_one, CollapsedModel)
+    assert one_by_one.how == "one by one"
+    assert isinstance(on_a_tree, CollapsedTree)
+    assert on_a_tree.how == "on the tree of their sums"
+    with pytest.raises(
+        NotCollapsibleError,
+        match=r"'x' can't be summed out: 'windows' and 'windows' sum overlapping cells",
+    ):
+        read_either(windows)
