@@ -355,7 +355,7 @@ def one_chain(case, steps, draws, tune, seed):
         "slowest": min(effective_draws(posterior[name].values[0]) for name in case.parameters),
         "slowest_sum": effective_draws(case.sums_of(posterior)),
         "seconds": times[1] - times[0],
-        "moves": moves[0][0] if moves else 0,
+        "moves": sum(moves[0][:1]) if moves else 0,
         "frames": sum(moves[0][1:]) if moves else 0,
         # Of records that walk; 0 if they are drawn anew.
         "sweeps": next(step.n_walks for step in steps if isinstance(step, pmd.DapperStep)),
@@ -395,7 +395,7 @@ def compare(name, draws, tune, anew, chains):
         plain = [step for step in pmd.assign_steps(records) if not isinstance(step, InterweaveStep)]
         ways = {
             "without": plain,
-            "with": [*plain, InterweaveStep(parameters, records=records)],
+            "with": [*plain, InterweaveStep(parameters, records=records, when_needed=True)],
         }
         if anew and case.draw is not None:
             ways["refresh"] = [*plain, Refresh(parameters, case=case, model=model)]

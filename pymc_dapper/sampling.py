@@ -169,7 +169,8 @@ def sample(
     conjugate : bool, default True
         Whether to draw conjugate parameters directly. Without, NUTS moves all continuous ones.
     interweave : bool, default True
-        Whether to add an :class:`InterweaveStep`, which keeps chains mixing at small budgets.
+        Whether to add an :class:`InterweaveStep`, which keeps chains mixing at small budgets. It is
+        compiled in tuning, if a chain needs it; ``tune`` must be more than 40 for that.
     collapse : bool, default True
         Whether to sum counts out of NUTS' log-density, if possible.
     tabulate : bool, default True

@@ -208,7 +208,7 @@ def test_a_second_process_compiles_small_models_unless_there_is_to_be_one(
     assert len(called) == shared
     for tasks in called:  # begun with from the end
         order = [type(task.args[0]) for task in tasks]
-        assert order == [ConjugateStep, DapperStep, InterweaveStep]
+        assert order == [InterweaveStep, ConjugateStep, DapperStep]
     assert [type(x) for x in passed_on["step"]] == [DapperStep, ConjugateStep, InterweaveStep]
 
 

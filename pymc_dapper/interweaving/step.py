@@ -9,15 +9,17 @@ import numpy as np
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
+from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.internals import (
     PointType,
     RandomGenerator,
+    SamplerWarning,
     StatsType,
     StepMethodState,
     dataclass_state,
 )
 from pymc_dapper.backend.jit import JitFunction
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import compile_moves
@@ -44,17 +46,22 @@ from pymc_dapper.interweaving.reading.frame import (
 )
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
 from pymc_dapper.steps.base import Given, Step, miscompiled
-from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.building import building, telling_why, tells_why
 from pymc_dapper.steps.data import SharedData
+from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, notice_of
 from pymc_dapper.steps.variables import check_given, record_values
 
 
 @dataclass_state
 class InterweaveStepState(StepMethodState):
-    """The state that a chain needs to continue exactly where it stopped."""
+    """The state that a chain needs to continue exactly where it stopped.
+
+    Steps are counted from the first move on, or while there is none yet.
+    """
 
     steps_done: int
     tuning_steps: int
+    seen: list[np.ndarray]
     n_moves: list[int]
     fits: list[Fit]
     tuning_paths: list[list[np.ndarray]]
@@ -137,6 +144,11 @@ class InterweaveStep(Step):
     moves : int, optional
         Moves per iteration after tuning, all with the noise held fixed. Chosen in tuning if not
         given; 4 if there is hardly any tuning.
+    when_needed : bool, default False
+        Whether to begin only if tuning of 40, 80, 160, ... iterations shows that a parameter takes
+        more than 2 iterations to forget. Nothing is compiled before, and nothing moves in a chain
+        with less tuning. Without effect if the number of moves is given. :func:`assign_steps` sets
+        it.
 
     Raises
     ------
@@ -164,7 +176,8 @@ class InterweaveStep(Step):
     draws them.
 
     The sampler statistics are ``interweave_accept``, the share of evaluated points that were
-    accepted (nan if no move was made), and ``interweave_moves``, the number of moves.
+    accepted (nan if no move was made), and ``interweave_moves``, the number of moves. If moves
+    begin in tuning, PyMC's log says so, and tuning of the moves has the iterations that are left.
 
     The step owns the parameters, so PyMC adds no other step for them: pass one.
 
@@ -193,6 +206,7 @@ class InterweaveStep(Step):
     stats_dtypes_shapes = {  # noqa: RUF012 (PyMC's)
         "interweave_accept": (np.float64, []),
         "interweave_moves": (np.int64, []),
+        WARNING_STAT: WARNING_TYPE,
     }
     _state_class = InterweaveStepState
 
@@ -208,8 +222,10 @@ class InterweaveStep(Step):
         compile_kwargs: dict[str, Any] | None = None,
         initial_point: PointType | None = None,
         moves: int | None = None,
+        when_needed: bool = False,
     ):
         self.moves = None if moves is None else whole_number(moves, "moves", at_least=0)
+        self.when_needed = flag(when_needed, "when_needed") and moves is None
         model, options, point = self._begin(
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
@@ -233,7 +249,8 @@ class InterweaveStep(Step):
         self._options, self._point = options, point
         self._kinds: list[Kind] = []
         self._start_chain(0, 0)
-        self._when_read(partial(self._compile, checked))
+        if not self.when_needed:
+            self._when_read(partial(self._compile, checked))
 
     def _given_of(self, reading: NonCentredModel) -> Given:
         state = (*reading.parameters, *reading.numbers, *reading.records, *reading.given)
@@ -255,14 +272,25 @@ class InterweaveStep(Step):
         self._kinds.append(kind)
 
     def _kind(self, which: int) -> Kind:
-        """Return a kind of moves; those of frames are compiled when they are first needed."""
+        """Return a kind of moves; it may be compiled when it is first needed."""
         while which >= len(self._kinds):
-            of_noise = len(self._kinds) > 1
-            reading = read_frame(self._reading, self._framed, self._point, of_noise)
-            checked, given = check_noise(reading, self._point), self._given_of(reading)
-            self._add_kind(reading, given, checked)
-            self._givens = [*self._givens, given]
+            with (
+                telling_why("InterweaveStep", self.vars),
+                building(own_mode=bool(self._options)),
+            ):
+                once_more_without(self._compile_next)
         return self._kinds[which]
+
+    def _compile_next(self) -> None:
+        """Compile the next kind of moves: the noise held fixed, all but a frame, its noise."""
+        reading, given = self._reading, self._given
+        if self._kinds:
+            of_noise = len(self._kinds) > 1
+            reading = read_frame(reading, self._framed, self._point, of_noise)
+            given = self._given_of(reading)
+        self._add_kind(reading, given, check_noise(reading, self._point))
+        if given is not self._given:
+            self._givens = [*self._givens, given]
 
     def _check_compiled(self, kind: Kind, checked: CheckedNoise) -> None:
         """Compare the compiled moves with the model's own log-density at a known state.
@@ -302,6 +330,8 @@ class InterweaveStep(Step):
             f"Records that follow: {self._quoted(reading.records)}",
             decide,
         ]
+        if self.when_needed:
+            lines.append("Begins if tuning mixes poorly without")
         if self._framed and self.moves is None:
             framed = [self._reading.model.values_to_rvs[x].name for x in self._framed]
             lines.append(
@@ -328,7 +358,10 @@ class InterweaveStep(Step):
     def _start_chain(self, tune: int, draws: int) -> None:
         self.steps_done = 0
         self.tuning_steps = tune
+        self.seen: list[np.ndarray] = []
         self.n_moves = [DEFAULT_MOVES if self.moves is None else self.moves]
+        if self.when_needed:
+            self.n_moves = []
         moving = (*self._reading.parameters, *self._reading.numbers)
         dim = int(sum(np.prod(x.type.shape) for x in moving))
         self.fits = [unfitted(np.zeros(dim))]
@@ -349,14 +382,20 @@ class InterweaveStep(Step):
                     self.tuning_paths[which].append(path)
                     self.tuning_evaluations[which].append(evaluations)
         self.steps_done += 1
-        if tuning:
+        stats = {
+            "interweave_accept": made / looked_at if looked_at else np.nan,
+            "interweave_moves": made,
+            WARNING_STAT: None,
+        }
+        if tuning and not self.n_moves:
+            stats[WARNING_STAT] = self._consider_moves(point)
+        elif tuning:
             self._tune(point)
-        accept = made / looked_at if looked_at else np.nan
-        return point, [{"interweave_accept": accept, "interweave_moves": made}]
+        return point, [stats]
 
     def _moves_in_tuning(self) -> int:
         """How many moves of each kind an iteration makes in tuning."""
-        return max(self.moves or 0, moves_in_tuning(self._kinds[0].costs))
+        return max(self.moves or 0, moves_in_tuning(self._kind(0).costs))
 
     def _make(
         self, which: int, point: PointType, n_moves: int
@@ -400,6 +439,24 @@ class InterweaveStep(Step):
             if done == self.tuning_steps // 4:
                 self._consider_frames(point)
 
+    def _consider_moves(self, point: PointType) -> SamplerWarning | None:
+        """Begin to move if a parameter has a long memory, and say so."""
+        self.seen.append(self._flat(point))
+        done, left = self.steps_done, self.tuning_steps - self.steps_done
+        if not left:
+            self.seen = []
+        elif _is_doubling(done, MIN_MEASURED) and forgets_slowly(np.array(self.seen[done // 4 :])):
+            self._kind(0)
+            self.steps_done, self.tuning_steps = 0, left
+            self.seen, self.n_moves = [], [DEFAULT_MOVES]
+            self._forget_paths()
+            return notice_of(
+                f"InterweaveStep: draws of {self._quoted(self._reading.parameters)} forget "
+                "slowly, given the records. From here on they move together with the records, "
+                "which was compiled in tuning"
+            )
+        return None
+
     def _consider_frames(self, point: PointType) -> None:
         """Move frames, too, if a parameter has a long memory."""
         if not self._framed or self.moves is not None or self.tuning_steps < FEWEST_FOR_FRAMES:
@@ -422,7 +479,7 @@ class InterweaveStep(Step):
         done = self.steps_done
         since = min(done // 2, done - MIN_MEASURED)
         alone = len(self.n_moves) == 1
-        return alone and moves_waste_time(*self._measured(0, since), self._kinds[0].costs)
+        return alone and moves_waste_time(*self._measured(0, since), self._kind(0).costs)
 
     def _fit(self, since: int) -> None:
         """Fit the t distributions to the paths since an iteration."""

@@ -49,6 +49,11 @@ def warning_of(message: str) -> SamplerWarning:
     return SamplerWarning(WarningType.CONVERGENCE, message, "warn")
 
 
+def notice_of(message: str) -> SamplerWarning:
+    """Return what a chain has to say that needs nothing done about it."""
+    return SamplerWarning(WarningType.CONVERGENCE, message, "info")
+
+
 @contextmanager
 def told_once() -> Iterator[None]:
     """Have a warning that several chains share logged once."""

@@ -344,6 +344,117 @@ def several(model):
     return {**model.initial_point(), "x_log__": rng.normal(size=6), "y": rng.normal(size=6)}
 
 
+@pytest.fixture
+def waiting(with_frames, monkeypatch):
+    """The same model's step, which asks after 8 iterations, and again after twice as many."""
+    monkeypatch.setattr(interweave, "MIN_MEASURED", 8)
+    model, _ = with_frames
+    records = [model["x"], model["y"]]
+    return model, lambda: InterweaveStep([model["mu"]], records=records, when_needed=True)
+
+
+def asked(monkeypatch, answers):
+    """Answer whether the parameters forget slowly; return how many iterations were looked at."""
+    looked, answers = [], iter(answers)
+
+    def answer(parameters):
+        looked.append(len(parameters))
+        return next(answers)
+
+    monkeypatch.setattr(interweave, "forgets_slowly", answer)
+    return looked
+
+
+def test_moves_begin_in_tuning_if_a_parameter_crawls(waiting, monkeypatch):
+    model, build = waiting
+    looked = asked(monkeypatch, [False, True, False])
+    step, point = build(), several(model)
+    made, told = [], []
+    for after, stat in walk(step, point, np.random.default_rng(3), 4, tune=48):
+        made.append(stat["interweave_moves"])
+        told.append(stat["warning"])
+        if not any(made):
+            assert step._kinds == [] or told[-1]
+            assert after is point
+    # Three quarters of what was seen, also before frames: a quarter of the 32 iterations left.
+    assert looked == [6, 12, 6]
+    assert made == [0] * 16 + [MAX_MOVES] * 32 + [1] * 4
+    [said] = [x for x in told if x is not None]
+    assert told[15] is said
+    assert said.level == "info"
+    assert said.message.startswith("InterweaveStep: draws of 'mu' forget slowly")
+    assert "Begins if tuning mixes poorly without" in step.describe()
+
+
+def test_moves_that_begin_in_tuning_are_the_same_in_other_processes(waiting, caplog):
+    model, build = waiting
+    drawn = []
+    for cores in (1, 2):
+        with model:
+            idata = pm.sample(
+                6,
+                tune=20,
+                chains=2,
+                cores=cores,
+                step=[build(), *(pm.Metropolis([model[name]]) for name in ("mu", "x", "y"))],
+                random_seed=4,
+                progressbar=False,
+                compute_convergence_checks=False,
+            )
+        assert idata.sample_stats["interweave_moves"].values.all()
+        drawn.append(idata.posterior.to_dataset())
+    assert drawn[0].equals(drawn[1])
+    told = [x for x in caplog.messages if "compiled in tuning" in x]
+    assert len(told) == 4  # by each chain: `pmd.sample` tells it once
+
+
+def test_moves_that_are_not_needed_are_never_compiled(waiting, monkeypatch):
+    model, build = waiting
+    looked = asked(monkeypatch, [False, False])
+    step, point = build(), several(model)
+    for tune in (20, 7, 0):
+        for after, stat in walk(step, point, np.random.default_rng(3), 4, tune=tune):
+            assert after is point
+            assert stat["interweave_moves"] == 0
+            assert np.isnan(stat["interweave_accept"])
+        assert step.seen == []
+    assert looked == [6, 12]
+    assert step._kinds == []
+
+
+def test_a_given_number_of_moves_is_made_from_the_start(waiting):
+    model, _ = waiting
+    with model:
+        step = InterweaveStep([model["mu"]], records=[model["x"]], moves=1, when_needed=True)
+    assert not step.when_needed
+    with model, pytest.raises(TypeError, match="when_needed must be True or False"):
+        InterweaveStep([model["mu"]], records=[model["x"]], when_needed=1)
+
+
+@pytest.mark.parametrize("stop", [5, 8, 20, 30])
+def test_a_state_of_a_step_that_waits_restores_a_draw_exactly(waiting, monkeypatch, stop):
+    """Before the moves are compiled, as they begin, and after that."""
+    model, build = waiting
+
+    def rest(step, point):
+        monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: len(parameters) == 6)
+        for _ in range(3):
+            point, stats = step.step(point)
+        return point, stats[0]["interweave_moves"]
+
+    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: len(parameters) == 6)
+    step = build()
+    *_, (point, _) = islice(walk(step, several(model), np.random.default_rng(7), 9, tune=28), stop)
+    saved = cloudpickle.dumps(step.sampling_state)
+    first, made = rest(step, point)
+    assert (made > 0) == (stop > 5)
+    other = build()  # of which nothing is compiled yet
+    other.sampling_state = cloudpickle.loads(saved)
+    again, made_again = rest(other, point)
+    assert made_again == made
+    assert all(np.array_equal(again[name], first[name]) for name in first)
+
+
 @pytest.mark.filterwarnings("ignore:No safe default transform")
 def test_records_with_point_masses_have_no_frame():
     with pm.Model(), evaluated_in_python():

@@ -34,7 +34,9 @@ from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, co
 pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
 
 
-def run(model, records, parameters, exact, step_type=InterweaveStep, draws=8_000, moves=3):
+def run(
+    model, records, parameters, exact, step_type=InterweaveStep, draws=8_000, moves=3, **options
+):
     """Compare; by moves with the noise held fixed alone, if their number is given."""
     with model:
         sweep = DapperStep([model[name] for name in records])
@@ -42,6 +44,7 @@ def run(model, records, parameters, exact, step_type=InterweaveStep, draws=8_000
             [model[name] for name in parameters],
             records=[model[name] for name in records],
             moves=moves,
+            **options,
         )
     return compare(model, [sweep, step], exact, draws=draws, tune=1_000)
 
@@ -73,7 +76,22 @@ def test_mean_and_sd_given_a_clipped_sum(clipped):
     assert_agrees(run(*clipped, moves=None))
 
 
-@pytest.mark.parametrize("moves", [pytest.param(1, marks=pytest.mark.long), 3])
+@pytest.fixture
+def in_tuning(monkeypatch):
+    """Options of a step whose moves begin in tuning: without them, parameters stay where they are.
+
+    Its moves are those with the noise held fixed alone.
+    """
+    monkeypatch.setattr(interweave, "FEWEST_FOR_FRAMES", np.inf)
+    return {"moves": None, "when_needed": True}
+
+
+def test_moves_that_begin_in_tuning(clipped, in_tuning):
+    assert_agrees(run(*clipped, **in_tuning))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moves", [1, 3])
 def test_a_given_number_of_moves(clipped, moves):
     assert_agrees(run(*clipped, moves=moves, draws=16_000 // moves))
 
@@ -89,8 +107,8 @@ def test_a_given_number_of_moves(clipped, moves):
     ],
     ids=["no jacobian of the transform", "jacobian of the records", "stale sums", "no mechanism"],
 )
-def test_a_fault_in_the_move_is_detected(clipped, fault, monkeypatch):
-    assert_disagrees(run(*clipped, twins.with_fault(fault, monkeypatch), draws=FEW))
+def test_a_fault_in_the_move_is_detected(clipped, fault, in_tuning, monkeypatch):
+    assert_disagrees(run(*clipped, twins.with_fault(fault, monkeypatch), draws=FEW, **in_tuning))
 
 
 # Records clipped by their own law: each bound has a probability.

@@ -23,6 +23,7 @@ from tests.enumerate_sweep import transition_matrix
 from tests.evaluated_in_python import evaluated_in_python
 from tests.interweave_twins import with_fault
 from tests.monte_carlo import _mcse, smallest_ess, z_scores
+from tests.moving_at_once import moving_at_once
 from tests.sizes.models import bernoulli
 from tests.sizes.reading.test_model import log_joint
 from tests.sweep_parts import PythonFunction, take_apart
@@ -371,7 +372,7 @@ def joint_model():
 
 def geweke(reorder=lambda steps: steps, iterations=12_000, seed=3):
     model, rng = joint_model(), np.random.default_rng(seed)
-    steps = reorder(pmd.assign_steps(model=model, progressbar=False))
+    steps = reorder(moving_at_once(pmd.assign_steps(model=model, progressbar=False)))
     for step in steps:
         step.setup_chain(rng.spawn(1)[0], tune=1_000, draws=iterations)
     point, draws = model.initial_point(), np.empty((iterations + 1_000, 4))

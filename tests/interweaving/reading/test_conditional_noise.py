@@ -10,6 +10,7 @@ import pytest
 from pymc_dapper import DapperStep, InterweaveStep, assign_steps
 from pymc_dapper.interweaving.reading import read_non_centred
 from tests.evaluated_in_python import evaluated_in_python
+from tests.moving_at_once import moving_at_once
 
 N = 12
 
@@ -82,7 +83,7 @@ def assert_moved(yes, no, n, n_steps=20):
         p = pm.Beta("p", 1, 1)
         x = pm.Bernoulli("x", p, shape=n)
         pm.Bernoulli("answer", pt.switch(pt.eq(x, 1), yes, no), observed=answers)
-        steps = assign_steps([x])
+        steps = moving_at_once(assign_steps([x]))
     point = model.initial_point()
     for step in steps:
         step.setup_chain(np.random.default_rng(1), tune=0, draws=n_steps)

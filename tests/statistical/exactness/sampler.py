@@ -12,6 +12,7 @@ from pymc import NUTS, Model
 from scipy.special import expit, logit
 
 import pymc_dapper as pmd
+from tests.moving_at_once import moving_at_once
 from tests.statistical.exactness.cases import Case
 
 
@@ -174,4 +175,4 @@ def build(case, seed=1):
         warnings.filterwarnings("ignore", message="DapperStep has to evaluate the model from all")
         records = [model[name] for name in case.records]
         steps = pmd.assign_steps(records, model, interweave=case.interweave)
-    return Sampler(case, model, tuple(steps)).tune(np.random.default_rng(seed))
+    return Sampler(case, model, tuple(moving_at_once(steps))).tune(np.random.default_rng(seed))
