@@ -19,7 +19,7 @@ from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.accelerate import in_two_processes, once_more_without
+from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
@@ -62,10 +62,6 @@ JOINT_NORMAL_LIMIT = 100
 FEW_PARAMETERS = 16
 """Up to this number of entries, slices of a fitted distribution have three to forty times as many
 effective draws per second as NUTS; with twice as many, the fit takes longer than chains tune."""
-
-
-FEW_VALUES = 100_000
-"""Number of values in a model of which two processes may have copies at once."""
 
 
 class Readings:
@@ -353,22 +349,18 @@ def choose_steps(
     dapper: Mapping[str, Any] | None,
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
-    shared: bool = False,
 ) -> list[BlockedStep]:
     """Choose the steps for all variables, as :func:`assign_steps` does.
 
-    All read the model, and may refuse it, before any is compiled; with ``shared``, some of them in
-    a second process, unless both processes would then hold copies of many values.
+    All read the model, and may refuse it, before any is compiled.
     """
-    size = sum(np.size(value) for value in latent.readings.point.values())
-    shared = shared and size <= FEW_VALUES
     choices = (latent, conjugate, interweave, dapper, nuts, compile_kwargs)
     try:
         steps = read_steps(*choices, collapse=flag(collapse, "collapse"))
         _warn_of_left_out(latent, steps)
-        return _compiled(steps, shared=shared)
+        return [_compile(step) for step in steps]
     except NotCollapsibleError:  # by their noise, which is evaluated after it is compiled
-        return _compiled(read_steps(*choices, collapse=False), shared=shared)
+        return [_compile(step) for step in read_steps(*choices, collapse=False)]
 
 
 def read_steps(
@@ -498,23 +490,7 @@ def assign_parameter_steps(
     """
     left = [model.values_to_rvs[x] for x in model.value_vars if x not in values]
     options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
-    return _compiled(_parameter_steps(Readings(model), left, conjugate, nuts, options))
-
-
-def _compiled(steps: Sequence[Step | UnbuiltNuts], *, shared: bool = False) -> list[BlockedStep]:
-    """Compile steps that have read the model; some in a second process, if it may be shared."""
-    if not shared:
-        return [_compile(step) for step in steps]
-    order = sorted(range(len(steps)), key=lambda k: _seconds(steps[k]))
-    # They are begun with from the end: those that take long first, so that both end together.
-    built = in_two_processes([partial(_compile, steps[k]) for k in order])
-    return [built[order.index(k)] for k in range(len(steps))]
-
-
-def _seconds(step: Step | UnbuiltNuts) -> float:
-    """Return the approximate relative time to compile a new model's step."""
-    known = {InterweaveStep: 0.0, DapperStep: 2.5, ConjugateStep: 0.5}
-    return known.get(type(step), 1.5)
+    return [_compile(x) for x in _parameter_steps(Readings(model), left, conjugate, nuts, options)]
 
 
 def _compile(step: Step | UnbuiltNuts) -> BlockedStep:

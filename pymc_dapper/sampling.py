@@ -189,9 +189,7 @@ def sample(
     **kwargs
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
         ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line (or PyMC's log,
-        without a terminal or notebook) shows the stages before the first draw and their time. On
-        Linux, a second process compiles some of the steps of a new model, unless ``cores`` is 1;
-        draws are the same with and without it.
+        without a terminal or notebook) shows the stages before the first draw and their time.
 
     Returns
     -------
@@ -249,7 +247,6 @@ def sample(
             dapper=dapper,
             nuts=nuts,
             compile_kwargs=kwargs.get("compile_kwargs"),
-            shared=kwargs.get("cores") != 1 and not own_mode,
         )
     if var_names is None and not keep_records:
         left_out = _left_out(steps)

@@ -7,7 +7,6 @@ import pytest
 from pytensor.compile import mode
 
 from pymc_dapper import DapperStep, InterweaveStep, SizeStep, garbage
-from pymc_dapper.backend.accelerate import second_process
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy import step as conjugate
@@ -46,14 +45,6 @@ def searches_as_users_have_them():
         gc.set_threshold(*threshold)
         if frozen:
             gc.freeze()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_process():
-    """Nothing is compiled in a second process: there is a worker for each core."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(second_process, "can_be_shared", lambda: False)
-        yield
 
 
 @pytest.fixture

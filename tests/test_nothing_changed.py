@@ -122,7 +122,6 @@ def others():
     given = accelerate.given_function(kernel, function, takes, takes, "a kernel")
     assert accelerate.outermost(njit(lambda x, a: given((a,), x)))(2.0, 1.5) == 12
     accelerate.accelerated("generators").load_normals()
-    assert accelerate.in_two_processes([lambda: 1, lambda: 2]) == [1, 2]
 
 
 if threads:

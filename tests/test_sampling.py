@@ -184,34 +184,6 @@ def test_what_pymc_evaluates_once_needs_no_c_compiler(mode, compiler, admissions
     assert passed_on["cxx"] == compiler
 
 
-@pytest.mark.parametrize(
-    ("given", "few", "shared"),
-    [
-        ({}, 100_000, True),
-        ({"cores": 2}, 100_000, True),
-        ({"cores": 1}, 100_000, False),
-        ({"compile_kwargs": {"mode": "NUMBA"}}, 100_000, False),
-        ({}, 10, False),
-    ],
-)
-def test_a_second_process_compiles_small_models_unless_there_is_to_be_one(
-    given, few, shared, admissions, passed_on, monkeypatch
-):
-    def in_two(tasks):
-        called.append(tasks)
-        return [task() for task in tasks]
-
-    called = []
-    monkeypatch.setattr("pymc_dapper.assignment.in_two_processes", in_two)
-    monkeypatch.setattr("pymc_dapper.assignment.FEW_VALUES", few)
-    pmd.sample(model=admissions, **given)
-    assert len(called) == shared
-    for tasks in called:  # begun with from the end
-        order = [type(task.args[0]) for task in tasks]
-        assert order == [InterweaveStep, ConjugateStep, DapperStep]
-    assert [type(x) for x in passed_on["step"]] == [DapperStep, ConjugateStep, InterweaveStep]
-
-
 @pytest.mark.parametrize("given", [{"target_accept": 0.95}, {"nuts": {"target_accept": 0.95}}])
 def test_options_reach_the_steps(admissions, passed_on, given):
     options = {"conjugate": False, "interweave": False, "dapper": {"track_records": True}}

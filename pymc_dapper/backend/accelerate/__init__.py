@@ -14,8 +14,6 @@ What each depends on, and its gain in CPU seconds:
   counts as a function of noise took 1.7 times as long when called by a symbol.
 - `one_function`: PyTensor's dispatch and linker. It gains the most: with all off, example 3 takes
   25 instead of 6.9, example 2 23 instead of 6.1.
-- `second_process`: Linux, and numba's events. No CPU time; by the clock example 2 takes 2.9 instead
-  of 5.3 seconds on two idle cores.
 - `generators`: numba's type of a generator. A draw of a small model takes a fifth to a third less.
 - `kept`: the class by which numba writes files. No time; a bit that flips on disk is noticed.
 
@@ -28,7 +26,6 @@ numba, PyTensor and PyMC are left unchanged. Accelerations that gained less than
 draw were removed; ``docs/evidence/upstream.md`` says which changes would help everybody.
 """
 
-from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -43,7 +40,6 @@ __all__ = [
     "Outside",
     "accelerated",
     "given_function",
-    "in_two_processes",
     "is_on",
     "load_kernels",
     "once_more_without",
@@ -106,16 +102,6 @@ def load_kernels(function: Any) -> None:
         outside = getattr(cell.cell_contents, "outside", None)
         if outside is not None:
             accelerated("addresses").load(outside)
-
-
-def in_two_processes[R](tasks: Sequence[Callable[[], R]]) -> list[R]:
-    """Do tasks that compile, in any order; all are done by this process, each once."""
-
-    def work() -> list[R]:
-        module = accelerated("second_process")
-        return module.in_two_processes(tasks) if module else [task() for task in tasks]
-
-    return once_more_without(work)
 
 
 def whole_graphs() -> Any:

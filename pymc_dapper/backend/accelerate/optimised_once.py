@@ -171,7 +171,7 @@ def optimised_once() -> Iterator[None]:
         stack.enter_context(global_compiler_lock)  # nobody else compiles meanwhile
         stack.enter_context(DEPTH.outermost())
         codegen = cpu_target.target_context.codegen()
-        if not is_under_way():
+        if cpu_target.target_context.codegen()._library_class is not Whole:
             # numba's one-time registrations must not be left half done if something fails here.
             cpu_target.typing_context.refresh()
             cpu_target.target_context.refresh()
@@ -183,11 +183,6 @@ def optimised_once() -> Iterator[None]:
             stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
             stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
         yield
-
-
-def is_under_way() -> bool:
-    """Whether something is being compiled so, by this thread or another one."""
-    return cpu_target.target_context.codegen()._library_class is Whole
 
 
 class Incomplete:

@@ -26,7 +26,6 @@ MODULES = {
     "optimised_once": "pymc_dapper.backend.accelerate.optimised_once",
     "addresses": "pymc_dapper.backend.accelerate.addresses",
     "generators": "pymc_dapper.backend.accelerate.generators",
-    "second_process": "pymc_dapper.backend.accelerate.second_process",
     "one_function": "pymc_dapper.one_function.linker",
 }
 """All of them. They are imported by name, so that a failing one affects nothing else."""
