@@ -33,7 +33,12 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import integrated_out, records_seen
 from pymc_dapper.graphs.errors import NotCollapsibleError, NotConjugateError, ReadingError
 from pymc_dapper.graphs.present import Present
-from pymc_dapper.interweaving.reading import NonCentredModel, read_movable, read_non_centred
+from pymc_dapper.interweaving.reading import (
+    NonCentredModel,
+    find_hierarchy,
+    read_movable,
+    read_non_centred,
+)
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.finite import possible_values
 from pymc_dapper.records.reading.linked import length, with_linked
@@ -378,7 +383,7 @@ def read_steps(
     conjugate, interweave = flag(conjugate, "conjugate"), flag(interweave, "interweave")
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
-    left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
+    parameters = left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
     # Variables of a row in different steps aren't drawn together.
     present = latent.present if dapper.get("blocked", True) else {}
     steps: list[Step | UnbuiltNuts] = []
@@ -401,11 +406,11 @@ def read_steps(
     if latent.counts:
         known = [x for rv in left for x in readings.conditionals([rv])] if conjugate else []
         integrated = integrable_parameters(known, latent.counts)
-        parameters = [rv for conditional in integrated for rv in conditional.rvs]
-        left = [rv for rv in left if rv not in parameters]
+        drawn_with_counts = [rv for conditional in integrated for rv in conditional.rvs]
+        left = [rv for rv in left if rv not in drawn_with_counts]
         moved = _moved_by_nuts(readings, left, conjugate, present)
         collapsed = None
-        if collapse and moved and not parameters:
+        if collapse and moved and not drawn_with_counts:
             collapsed = _collapsed_step(readings, moved, latent.counts, nuts, options)
         if collapsed is not None:
             steps.append(collapsed)
@@ -416,7 +421,9 @@ def read_steps(
 
             of_counts = readings.counts(latent.counts, integrated)
             steps.append(
-                CountStep.of_reading(of_counts, latent.counts, integrate=parameters, **options)
+                CountStep.of_reading(
+                    of_counts, latent.counts, integrate=drawn_with_counts, **options
+                )
             )
     of_parameters = _parameter_steps(readings, left, conjugate, nuts, options, present)
     # Steps given present records alone come before absent ones are drawn again; all other steps use
@@ -424,6 +431,7 @@ def read_steps(
     steps = [*of_parameters, *steps] if present else [*steps, *of_parameters]
     if interweave:
         steps += _interweave_steps(latent, left, options)
+        steps += _hierarchy_steps(readings, parameters, options)
     return steps
 
 
@@ -592,6 +600,20 @@ def _interweave_steps(
             options = {**options, "records": followers, "when_needed": True}
             return [InterweaveStep.of_reading(reading, moved, **options)]
     return []
+
+
+def _hierarchy_steps(
+    readings: Readings, parameters: Sequence[TensorVariable], options: Mapping[str, Any]
+) -> list[Step]:
+    """Move parameters together with the variables whose scale they are."""
+    continuous = [rv for rv in parameters if _is_continuous(readings.model.rvs_to_values[rv])]
+    followers, movers = find_hierarchy(readings.model, continuous)
+    reading = movers and read_movable(readings.model, movers, followers, readings.point)
+    if not reading:
+        return []
+    names = reading.names(reading.parameters)
+    moved = [rv for rv in movers if rv.name in names]
+    return [InterweaveStep.of_reading(reading, moved, records=followers, **options)]
 
 
 def _alone(

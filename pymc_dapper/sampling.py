@@ -20,6 +20,7 @@ from pymc_dapper.checks import flag, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
+from pymc_dapper.interweaving.reading import find_hierarchy
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
@@ -109,6 +110,22 @@ def _check_chains(result: DataTree) -> None:
             "R-hat is above 1.01, or there are fewer than 100 effective draws a chain: %s. Draw "
             "more, and look at the chains before you rely on them",
             _quoted(slow),
+        )
+
+
+def _tell_of_hierarchies(result: DataTree, model: Model) -> None:
+    """Log which variables to write in other coordinates, if NUTS diverged."""
+    stats = result["sample_stats"].dataset if "sample_stats" in result else {}
+    number = int(stats["diverging"].sum()) if "diverging" in stats else 0
+    continuous = [rv for rv in model.free_RVs if rv.dtype.startswith("float")]
+    followers, movers = find_hierarchy(model, continuous)
+    if number and movers:
+        LOGGER.warning(
+            "NUTS diverged in %d draws. %s follows %s: where its scale is small, chains may be "
+            "stuck. Try it as location + scale * z, with z of location 0 and scale 1",
+            number,
+            _quoted([rv.name for rv in followers]),
+            _quoted([rv.name for rv in movers]),
         )
 
 
@@ -276,6 +293,7 @@ def sample(
         # PyMC compiles the recorded variables, too, at the first draw.
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
+        _tell_of_hierarchies(result, sampled)
         if computed_only and checked:
             _check_chains(result)
         factors = [

@@ -14,7 +14,7 @@ import pytest
 from scipy.special import gammaln, logsumexp
 from scipy.stats import beta, binom, gamma, laplace, norm, poisson
 
-from pymc_dapper import DapperStep, ReadingError
+from pymc_dapper import DapperStep, GaussianMechanism, ReadingError, assign_steps
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.interweaving import step as interweave
 from pymc_dapper.interweaving.reading import read_non_centred
@@ -415,3 +415,33 @@ def test_parameters_keep_their_prior_if_releases_are_drawn_anew():
 )
 def test_a_fault_changes_the_prior(fault, monkeypatch):
     assert prior_agreement(geweke(linked_model(), twins.with_fault(fault, monkeypatch))) > 4
+
+
+# A hierarchy: groups whose spread is a parameter follow it, besides the records.
+
+
+@pytest.fixture(scope="module")
+def groups():
+    n, noise, released = 3, 2.0, np.array([4.0, -1.0, 2.5, 0.5, -3.0])
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 3, 3)
+        of_group = pm.Normal("of_group", 0, tau, shape=5)
+        x = pm.Normal("record", of_group[:, None], 1, shape=(5, n))
+        GaussianMechanism(noise).observe("privacy", x.sum(axis=1), released=released)
+    grid = np.linspace(1e-9, 8, 1_600)
+    sd = np.sqrt(n**2 * grid**2 + n + noise**2)
+    log_likelihood = norm.logpdf(released[:, None], 0, sd).sum(axis=0)
+    return model, {"tau": Tabulated(grid, gamma.logpdf(grid, 3, scale=1 / 3) + log_likelihood)}
+
+
+@pytest.mark.long
+def test_groups_with_unknown_spread(groups, monkeypatch):
+    """As users get it; a fault in the groups' move shows though NUTS moves the same parameter."""
+    model, exact = groups
+    steps = assign_steps(model=model)
+    assert [x.name for x in steps[-1].vars] == ["tau_log__"]
+    assert_agrees(compare(model, steps, exact, draws=3_000))
+    broken = twins.with_fault(twins.with_jacobian_of_the_records("tau"), monkeypatch)
+    with model:
+        of_groups = broken([model["tau"]], records=[model["of_group"]])
+    assert_disagrees(compare(model, [*steps[:-1], of_groups], exact, draws=FEW))

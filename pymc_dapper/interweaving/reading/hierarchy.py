@@ -1,0 +1,34 @@
+"""Hierarchies: variables whose scale, such as the spread of groups, is itself a parameter."""
+
+from collections.abc import Sequence
+
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.interweaving.reading.families import RULES
+
+
+def find_hierarchy(
+    model: Model, parameters: Sequence[TensorVariable]
+) -> tuple[list[TensorVariable], list[TensorVariable]]:
+    """Find the vectors whose scale depends on parameters, and the parameters of their laws.
+
+    As the model has it, such a vector is centred. If data say little of it, chains get stuck where
+    the scale is small, and NUTS diverges there. Moves that keep the noise of the vector go through.
+    A parameter that is itself such a vector isn't moved.
+    """
+
+    def among(graphs: Sequence[Variable]) -> list[TensorVariable]:
+        seen = set(ancestors(graphs, blockers=model.free_RVs))
+        return [rv for rv in parameters if rv in seen]
+
+    followers, movers = [], []
+    for rv in parameters:
+        if rv.type.ndim and isinstance(rv.owner.op, tuple(RULES)):
+            *_, scale = law = rv.owner.op.dist_params(rv.owner)
+            if among([scale]):
+                followers.append(rv)
+                movers += among(law)
+    return followers, [rv for rv in parameters if rv in movers and rv not in followers]
