@@ -168,7 +168,8 @@ def assign_steps(
       separate noise, :class:`CollapsedStep` takes both, and sums the counts out.
     - :class:`InterweaveStep` also moves the continuous parameters of the records, together with the
       records, so that the chain mixes at small privacy budgets. If all records are integrated out
-      (:func:`tabulate`), it takes up to 16 parameters alone.
+      (:func:`tabulate`), it takes up to 16 parameters alone. A second one moves parameters of a
+      hierarchy together with vectors, such as means of groups, whose scale depends on them.
     - ``pm.sample`` chooses the steps of the rest: discrete parameters.
 
     Parameters
@@ -431,7 +432,7 @@ def read_steps(
     steps = [*of_parameters, *steps] if present else [*steps, *of_parameters]
     if interweave:
         steps += _interweave_steps(latent, left, options)
-        steps += _hierarchy_steps(readings, parameters, options)
+        steps += _hierarchy_steps(latent, parameters, options)
     return steps
 
 
@@ -603,17 +604,20 @@ def _interweave_steps(
 
 
 def _hierarchy_steps(
-    readings: Readings, parameters: Sequence[TensorVariable], options: Mapping[str, Any]
+    latent: Latent, parameters: Sequence[TensorVariable], options: Mapping[str, Any]
 ) -> list[Step]:
-    """Move parameters together with the variables whose scale they are."""
-    continuous = [rv for rv in parameters if _is_continuous(readings.model.rvs_to_values[rv])]
-    followers, movers = find_hierarchy(readings.model, continuous)
-    reading = movers and read_movable(readings.model, movers, followers, readings.point)
-    if not reading:
-        return []
-    names = reading.names(reading.parameters)
-    moved = [rv for rv in movers if rv.name in names]
-    return [InterweaveStep.of_reading(reading, moved, records=followers, **options)]
+    """Move parameters together with the variables whose scale they are, and their records."""
+    readings, model = latent.readings, latent.readings.model
+    continuous = [rv for rv in parameters if _is_continuous(model.rvs_to_values[rv])]
+    followers, movers = find_hierarchy(model, continuous)
+    for besides in (latent.all, latent.records, ()) if movers else ():
+        records = [*followers, *besides]
+        reading = read_movable(model, movers, records, readings.point, readings.records)
+        if reading is not None:
+            names = reading.names(reading.parameters)
+            moved = [rv for rv in movers if rv.name in names]
+            return [InterweaveStep.of_reading(reading, moved, records=records, **options)]
+    return []
 
 
 def _alone(

@@ -8,6 +8,7 @@ import pymc as pm
 import pytensor
 import pytest
 from pytensor.compile.mode import get_mode
+from xarray import Dataset, DataTree
 
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, DapperStep, InterweaveStep, ReadingError
@@ -15,6 +16,7 @@ from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.plain_models import parts_of, same_parts
+from pymc_dapper.sampling import _tell_of_hierarchies
 from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
 
@@ -344,3 +346,15 @@ def test_the_model_stays_as_it_was_where_its_own_start_is_impossible():
     assert np.all(result["posterior"]["x"].sum("x_dim_0") == 7)
     assert same_parts(parts_of(model), before)
     assert str(model.initial_point()) == str(start)
+
+
+@pytest.mark.parametrize("diverged", [0, 3])
+def test_divergences_of_a_hierarchy_are_explained(diverged, caplog):
+    with pm.Model() as model:
+        tau = pm.HalfNormal("tau")
+        pm.Normal("of_group", 0, tau, shape=3)
+    stats = {"diverging": (("chain", "draw"), np.arange(10)[None] < diverged)}
+    with caplog.at_level("WARNING", logger="pymc.dapper"):
+        _tell_of_hierarchies(DataTree.from_dict({"sample_stats": Dataset(stats)}), model)
+    told = "NUTS diverged in 3 draws. 'of_group' follows 'tau'" in caplog.text
+    assert told == bool(diverged)
