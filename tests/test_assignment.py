@@ -134,13 +134,15 @@ def test_counts_are_summed_out_of_the_log_density_that_nuts_sees():
     assert assigned(areas()) == [
         ("CollapsedStep", ["effect", "tau_log__", "x"]),
         ("ConjugateStep", ["mu"]),
+        ("InterweaveStep", ["mu", "tau_log__"]),
     ]
     assert assigned(areas(), conjugate=False) == [
-        ("CollapsedStep", ["effect", "mu", "tau_log__", "x"])
+        ("CollapsedStep", ["effect", "mu", "tau_log__", "x"]),
+        ("InterweaveStep", ["mu", "tau_log__"]),
     ]
     apart = [name for name, _ in assigned(areas(), collapse=False, interweave=False)]
     assert apart == ["CountStep", "ConjugateStep", "NUTS"]
-    [step, _] = pmd.assign_steps(model=areas(), nuts={"target_accept": 0.93})
+    step, *_ = pmd.assign_steps(model=areas(), nuts={"target_accept": 0.93})
     assert step.nuts.target_accept == 0.93
 
 
@@ -578,12 +580,13 @@ def test_few_parameters_are_all_that_is_moved_where_records_are_integrated_out()
 
     few, many = answered(15), answered(16)
     assert assigned(few) == [("InterweaveStep", ["b", "spread_log__"])]
-    assert [name for name, _ in assigned(many)] == ["NUTS"]
-    for options in ({"interweave": False}, {"nuts": {"target_accept": 0.9}}):
-        assert [name for name, _ in assigned(few, **options)] == ["NUTS"]
+    assert [name for name, _ in assigned(many)] == ["NUTS", "InterweaveStep"]
+    assert assigned(many)[1] == ("InterweaveStep", ["spread_log__"])  # groups follow their spread
+    assert [name for name, _ in assigned(few, interweave=False)] == ["NUTS"]
+    assert assigned(few, nuts={"target_accept": 0.9})[0][0] == "NUTS"
     with pytest.raises(ValueError, match="the model has no records"):
         pmd.assign_steps(model=few, dapper={"track_records": True})
     with few:  # other records, which a mechanism sees
         y = pm.Bernoulli("y", 0.3, shape=9)
         pmd.LaplaceMechanism(2.0).potential("of_others", y.sum(), released=4.0)
-    assert [name for name, _ in assigned(few)] == ["DapperStep", "NUTS"]
+    assert [name for name, _ in assigned(few)] == ["DapperStep", "NUTS", "InterweaveStep"]
