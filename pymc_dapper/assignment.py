@@ -616,7 +616,8 @@ def _hierarchy_steps(
         if reading is not None:
             names = reading.names(reading.parameters)
             moved = [rv for rv in movers if rv.name in names]
-            return [InterweaveStep.of_reading(reading, moved, records=records, **options)]
+            options = {**options, "records": records, "when_needed": True}
+            return [InterweaveStep.of_reading(reading, moved, **options)]
     return []
 
 
