@@ -1,6 +1,7 @@
 """Hierarchies: variables whose scale, such as the spread of groups, is itself a parameter."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pymc import Model
 from pytensor.graph.basic import Variable
@@ -27,7 +28,8 @@ def find_hierarchy(
     followers, movers = [], []
     for rv in parameters:
         if rv.type.ndim and isinstance(rv.owner.op, tuple(RULES)):
-            *_, scale = law = rv.owner.op.dist_params(rv.owner)
+            op: Any = rv.owner.op
+            *_, scale = law = op.dist_params(rv.owner)
             if among([scale]):
                 followers.append(rv)
                 movers += among(law)
