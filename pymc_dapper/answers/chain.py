@@ -11,7 +11,7 @@ from pymc_dapper.answers.prior import Prior
 from pymc_dapper.answers.smooth import LIMITS
 from pymc_dapper.answers.walk import IMPOSSIBLE, Terms, log_weight, walk
 from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
-from pymc_dapper.counts.compiled.blocks import BlockMetric
+from pymc_dapper.counts.compiled.blocks import block_moves
 from pymc_dapper.counts.reading import find_moves
 from pymc_dapper.graphs.errors import ReadingError
 
@@ -260,8 +260,9 @@ def _directions(
     found = [sparse.csr_array((steps, (k, cells)), shape=(len(rows), n)), moves.directions]
     seen = sparse.vstack(matrices).astype(float)
     for block in moves.blocks:
-        metric = BlockMetric(block, np.arange(seen.shape[0]), seen[:, block.cells])
-        found.append(metric.moves(start, bends).directions)
+        inside = sparse.eye_array(n, dtype=np.int64, format="csr")[block.cells]
+        seen_inside, at = seen[:, block.cells], start[None, block.cells]
+        found.append(block_moves(block.basis, seen_inside, bends[None], at).directions @ inside)
     every = sparse.csr_array(sparse.vstack(found).astype(np.int64))
     return every[np.diff(every.indptr) > 0]
 

@@ -278,10 +278,11 @@ class CountStep(Step):
         start = self._possible_start(initial, given, rng, ReadingError)
         counts, tuning = self._approach(start, given), None
         self._found = initial, counts
-        for _ in range(CHECKED_SWEEPS):
+        for k in range(CHECKED_SWEEPS):
             swept = self.sweep(rng, counts, tuning, given)
             check_gain(written, counts, swept.counts, swept.gain)
-            tuning = self.sweep.tune(counts, swept.curvatures)
+            if k == CHECKED_SWEEPS - 2:  # the last sweep moves blocks, too
+                tuning = self.sweep.tune(counts, swept.curvatures)
             counts = swept.counts
         assert tuning is not None
         return tuning

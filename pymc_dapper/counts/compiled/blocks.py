@@ -7,7 +7,9 @@ hardly depend on the others. Tables are points of a lattice, and its reduced bas
 has such directions. Changes that keep well-known sums are short vectors, however the sums overlap.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from scipy import sparse
@@ -16,6 +18,8 @@ from pymc_dapper.counts.kernels.lattice import reduce_basis
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.reading.blocks import Block
 
+MOST_METRICS = 8
+"""Most parts into which alike blocks are divided, by their numbers of people."""
 STIFF = 1.0
 """Directions whose squared length, in the metric of the curvature, exceeds this have little
 room."""
@@ -34,10 +38,10 @@ negative."""
 
 @dataclass(frozen=True, eq=False)
 class BlockMoves:
-    """Directions in which the cells of a block move."""
+    """Directions in which the cells of a block move; alike blocks may share them."""
 
     directions: sparse.csr_array
-    """Int64, shape (number of directions, number of cells of the table): the directions. In each,
+    """Int64, shape (number of directions, number of cells of the block): the directions. In each,
     some cell gains people."""
     joint: list[np.ndarray]
     """Sets of directions that move together."""
@@ -46,35 +50,54 @@ class BlockMoves:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockMetric:
-    """A block, with the linear functions of its cells."""
+class AlikeBlocks:
+    """Blocks whose cells are in their linear functions in the same way."""
 
-    block: Block
+    numbers: np.ndarray
+    """Shape (number of blocks,): which of the table's blocks these are."""
+    cells: np.ndarray
+    """Shape (number of blocks, number of cells of each)."""
     rows: np.ndarray
-    """The linear functions."""
+    """Shape (number of blocks, number of linear functions of each)."""
     coefficients: sparse.csr_array
-    """Shape (number of these, number of cells of the block): their coefficients."""
+    """Shape (number of linear functions, number of cells): their coefficients."""
+    basis: np.ndarray
+    """The basis of each block, as in :class:`Block`."""
 
-    def moves(self, table: np.ndarray, curvatures: np.ndarray) -> BlockMoves:
-        """Find directions that are nearly orthogonal in the metric of the curvature.
+    def moves(
+        self, table: np.ndarray, curvatures: np.ndarray
+    ) -> Iterator[tuple[np.ndarray, BlockMoves]]:
+        """Find directions for each block.
 
-        There is a curvature for each linear function: how strongly its terms bend at the table.
+        Alike blocks are sorted by their numbers of people and divided into at most
+        ``MOST_METRICS`` parts. Blocks of a part share directions. Yields the blocks of each part,
+        as places in ``numbers``, and their directions.
         """
-        bends = self.coefficients.T @ sparse.diags_array(curvatures[self.rows]) @ self.coefficients
-        # A cell has little more room than its count. So 1 / count^2, the curvature of log(count),
-        # is added: a Gamma density then has the curvature of its standard deviation.
-        room = np.maximum(table[self.block.cells], EMPTIEST)
-        metric = _positive(bends.toarray() + np.diag(room**-2))
-        reduced = _upwards(reduce_basis(self.block.basis, metric))
-        products = reduced @ metric @ reduced.T
-        joint, factors = _joint(products)
-        along = np.vstack([reduced, _upwards(_soft(reduced, products))])
-        entries = sparse.coo_array(along)
-        directions = sparse.csr_array(
-            (entries.data, (entries.row, self.block.cells[entries.col])),
-            shape=(len(along), len(table)),
-        )
-        return BlockMoves(directions, joint, factors)
+        counts = table[self.cells]
+        by_people = np.argsort(counts.sum(axis=1), kind="stable")
+        for part in np.array_split(by_people, min(MOST_METRICS, len(by_people))):
+            bends = curvatures[self.rows[part]]
+            yield part, block_moves(self.basis, self.coefficients, bends, counts[part])
+
+
+def block_moves(
+    basis: np.ndarray, coefficients: sparse.csr_array, curvatures: np.ndarray, counts: np.ndarray
+) -> BlockMoves:
+    """Find directions that are nearly orthogonal in the mean metric of some alike blocks.
+
+    There is a curvature for each block and linear function: how strongly its terms bend at the
+    table. ``counts`` has a row for each block.
+    """
+    bends = coefficients.T @ sparse.diags_array(curvatures.mean(axis=0)) @ coefficients
+    # A cell has little more room than its count. So 1 / count^2, the curvature of log(count), is
+    # added: a Gamma density then has the curvature of its standard deviation.
+    room = np.maximum(counts, EMPTIEST)
+    metric = _positive(bends.toarray() + np.diag((room**-2).mean(axis=0)))
+    reduced = _upwards(reduce_basis(basis, metric))
+    products = reduced @ metric @ reduced.T
+    joint, factors = _joint(products)
+    along = np.vstack([reduced, _upwards(_soft(reduced, products))])
+    return BlockMoves(sparse.csr_array(along), joint, factors)
 
 
 def _upwards(vectors: np.ndarray) -> np.ndarray:
@@ -123,13 +146,28 @@ def _positive(metric: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray((vectors * values) @ vectors.T)
 
 
-def block_metrics(blocks: tuple[Block, ...], structure: Structure) -> list[BlockMetric]:
-    """Find the linear functions of the cells of each block."""
+def alike_blocks(blocks: Sequence[Block], structure: Structure) -> list[AlikeBlocks]:
+    """Collect the blocks whose cells are in their linear functions in the same way."""
+    if not blocks:
+        return []
     shape = (structure.terms.size, structure.starts.size - 1)
     seen = sparse.csc_array((structure.coefficients, structure.rows, structure.starts), shape=shape)
-    metrics = []
-    for block in blocks:
-        inside = seen[:, block.cells].tocsr()
-        rows = np.flatnonzero(np.diff(inside.indptr))
-        metrics.append(BlockMetric(block, rows, inside[rows]))
-    return metrics
+    starts = np.cumsum([0] + [len(block.cells) for block in blocks])
+    entries = seen[:, np.concatenate([block.cells for block in blocks])].tocoo()
+    block_of = np.repeat(np.arange(len(blocks)), np.diff(starts))[entries.col]
+    order = np.lexsort((entries.col, entries.row, block_of))
+    row, values = entries.row[order], entries.data[order]
+    column = entries.col[order] - starts[block_of[order]]
+    bounds = np.searchsorted(block_of[order], np.arange(len(blocks) + 1))
+    found: dict[tuple[bytes, ...], list[tuple[int, np.ndarray]]] = {}
+    for k, (start, stop) in enumerate(pairwise(bounds)):
+        rows, local = np.unique(row[start:stop], return_inverse=True)
+        key = (blocks[k].basis, local, column[start:stop], values[start:stop])
+        found.setdefault(tuple(x.tobytes() for x in key), []).append((k, rows))
+    alike = []
+    for members in found.values():
+        numbers, rows = (np.array(each) for each in zip(*members, strict=True))
+        cells, basis = np.array([blocks[k].cells for k in numbers]), blocks[numbers[0]].basis
+        coefficients = seen[:, cells[0]].tocsr()[rows[0]]
+        alike.append(AlikeBlocks(numbers, cells, rows, coefficients, basis))
+    return alike

@@ -1,7 +1,7 @@
 """From a reading of counts to a compiled sweep."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,7 @@ from scipy import sparse
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
-from pymc_dapper.counts.compiled.blocks import BlockMetric, block_metrics
+from pymc_dapper.counts.compiled.blocks import AlikeBlocks, BlockMoves, alike_blocks
 from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
@@ -98,19 +98,12 @@ class CompiledCountSweep:
         Packed
             Settings of the following sweeps.
         """
-        blocks = [block.moves(table, curvatures) for block in self._blocks]
-        directions, joint = [self.moves.directions], []
-        for block in blocks:
-            first = sum(each.shape[0] for each in directions)
-            joint += [first + chosen for chosen in block.joint]
-            directions += [block.directions] * BLOCK_PASSES
-        moves = replace(self.moves, directions=sparse.vstack(directions, format="csr"))
-        factors = [factor.ravel() for block in blocks for factor in block.factors]
-        schedule = schedule_of(moves)._replace(
-            joint_starts=_starts(joint),
-            joint_directions=_joined(joint),
-            joint_factors=np.concatenate([np.zeros(0), *factors]),
-        )
+        found = []
+        for alike in self._alike:
+            for part, moves in alike.moves(table, curvatures):
+                found += [(alike.numbers[k], alike.cells[k], moves) for k in part]
+        in_order = sorted(found, key=lambda each: each[0])
+        schedule = with_blocks(self._scheduled, [(cells, moves) for _, cells, moves in in_order])
         return pack(self.structure, schedule, curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
@@ -122,15 +115,19 @@ class CompiledCountSweep:
     def everywhere(self) -> Packed:
         """Settings of a sweep that searches the whole of each line, however far the start is."""
         flat = np.zeros(self.structure.terms.size)
-        return pack(self.structure, schedule_of(self.moves), flat)
+        return pack(self.structure, self._scheduled, flat)
 
     @cached_property
-    def _blocks(self) -> list[BlockMetric]:
-        return block_metrics(self.moves.blocks, self.structure)
+    def _alike(self) -> list[AlikeBlocks]:
+        return alike_blocks(self.moves.blocks, self.structure)
+
+    @cached_property
+    def _scheduled(self) -> Schedule:
+        return schedule_of(self.moves)
 
     @cached_property
     def _untuned(self) -> Packed:
-        return pack(self.structure, schedule_of(self.moves), np.zeros(0))
+        return pack(self.structure, self._scheduled, np.zeros(0))
 
     @cached_property
     def _without_moves(self) -> Packed:
@@ -326,6 +323,35 @@ def schedule_of(moves: Moves) -> Schedule:
         joint_starts=np.zeros(1),
         joint_directions=np.zeros(0),
         joint_factors=np.zeros(0),
+        joint_factor_starts=np.zeros(0),
+    )
+
+
+def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMoves]]) -> Schedule:
+    """Add the moves of blocks to a schedule, given the cells of each."""
+    lengths = [np.diff(schedule.direction_starts)]
+    cells, steps = [schedule.direction_cells], [schedule.direction_steps]
+    joint, joint_factors, factors = [], [], [np.zeros(0)]
+    n_directions, places, n_numbers = len(lengths[0]), dict[BlockMoves, np.ndarray](), 0
+    for inside, moves in blocks:
+        if moves not in places:
+            new = [factor.ravel() for factor in moves.factors]
+            places[moves], factors = n_numbers + _starts(new), factors + new
+            n_numbers = places[moves][-1]
+        joint += [n_directions + chosen for chosen in moves.joint]
+        joint_factors.append(places[moves][:-1])
+        lengths += [np.diff(moves.directions.indptr)] * BLOCK_PASSES
+        cells += [inside[moves.directions.indices]] * BLOCK_PASSES
+        steps += [moves.directions.data] * BLOCK_PASSES
+        n_directions += moves.directions.shape[0] * BLOCK_PASSES
+    return schedule._replace(
+        direction_starts=np.append(0, np.cumsum(np.concatenate(lengths))),
+        direction_cells=np.concatenate(cells),
+        direction_steps=np.concatenate(steps),
+        joint_starts=_starts(joint),
+        joint_directions=_joined(joint),
+        joint_factor_starts=_joined(joint_factors),
+        joint_factors=np.concatenate(factors),
     )
 
 

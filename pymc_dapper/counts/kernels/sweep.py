@@ -17,7 +17,6 @@ from pymc_dapper.counts.kernels.joint import (
 )
 from pymc_dapper.counts.kernels.line import (
     Change,
-    Line,
     State,
     Structure,
     find_change,
@@ -59,8 +58,10 @@ class Schedule(NamedTuple):
     joint_starts: np.ndarray
     joint_directions: np.ndarray
     """Int64: directions in which a table moves jointly, as for places."""
+    joint_factor_starts: np.ndarray
+    """Int64: the start of each set's factor in ``joint_factors``; sets may share it."""
     joint_factors: np.ndarray
-    """Float64: for each set, the Cholesky factor of :class:`Directions`, raveled."""
+    """Float64: Cholesky factors of :class:`Directions`, raveled."""
 
 
 class SweepOutcome(NamedTuple):
@@ -140,7 +141,7 @@ def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
     """Return structure, schedule and curvatures from packed arrays."""
-    starts = part(integers, 18)
+    starts = part(integers, 19)
     structure = Structure(
         part(integers, 0),
         part(integers, 1),
@@ -163,6 +164,7 @@ def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedu
         part(integers, 15),
         part(integers, 16),
         part(integers, 17),
+        part(integers, 18),
         numbers[starts[1] : starts[2]],
     )
     return structure, schedule, numbers[starts[2] : starts[3]]
@@ -180,8 +182,7 @@ def shuffle(items: np.ndarray, draws: Any) -> None:
 def longest_direction(schedule: Schedule) -> int:
     """Return the largest number of cells in a move."""
     longest = 4
-    for k in range(schedule.direction_starts.size - 1):
-        length = schedule.direction_starts[k + 1] - schedule.direction_starts[k]
+    for length in np.diff(schedule.direction_starts):
         longest = max(longest, length)
     return longest
 
@@ -191,14 +192,6 @@ def any_cell(starts: np.ndarray, cells: np.ndarray, place: int, draws: Any) -> i
     """Choose one of the cells at a place of a grid."""
     start, stop = starts[place], starts[place + 1]
     return cells[start] if stop - start == 1 else cells[pick(draws, start, stop - 1)]
-
-
-@njit
-def whole_change(structure: Structure, line: Line) -> int:
-    """Mark all terms as changing; return their number."""
-    for term in range(structure.kinds.size):
-        line.terms[term] = term
-    return structure.kinds.size
 
 
 @njit
@@ -287,14 +280,13 @@ def move_jointly(
         The change of the log-density.
     """
     memory = new_memory(structure, state.counts.size)
-    gain, n_moved, first = 0.0, 0, 0
+    gain, n_moved = 0.0, 0
     terms, whole = np.arange(structure.kinds.size), True
     n_joint = schedule.joint_starts.size - 1
     for k in range(n_joint + 1 if n_joint else 0):
         # The first pass only evaluates the present table.
         if k > 0:
-            directions = joint_directions(schedule, k - 1, first)
-            first += directions.factor.size
+            directions = joint_directions(schedule, k - 1)
             proposal = propose(structure, directions, state, memory, draws)
             if proposal.n_cells <= 0:
                 continue
@@ -317,9 +309,10 @@ def move_jointly(
 
 
 @njit
-def joint_directions(schedule: Schedule, k: int, first: int) -> Directions:
-    """Return a set of joint directions, given the start of its factor."""
+def joint_directions(schedule: Schedule, k: int) -> Directions:
+    """Return a set of joint directions."""
     chosen = schedule.joint_directions[schedule.joint_starts[k] : schedule.joint_starts[k + 1]]
+    first = schedule.joint_factor_starts[k]
     factor = schedule.joint_factors[first : first + chosen.size**2]
     return Directions(
         schedule.direction_starts,
@@ -379,7 +372,8 @@ def sweep_counts(
         if status >= 0:
             n_able += 1
             n_moved += status
-    everything = Change(0, whole_change(structure, line), True)
+    line.terms[:] = np.arange(line.terms.size)
+    everything = Change(0, line.terms.size, True)
     final = log_density_at(log_density, context, state.values, line, everything, 0)
     moved = n_moved / n_able if n_able else 1.0
     return SweepOutcome(state.counts, moved, n_able, final, gain, curvatures)

@@ -45,13 +45,19 @@ def find_blocks(
     rows, tied = _sums([invariants, *statistics]), _sums([invariants[:0], *ties])
     tied = tied[~_is_difference(tied) & ~_is_fixed(tied, invariants)]
     together = [rows[_crosses(rows) | _weighs(rows)], tied]
+    columns, bases = invariants.tocsc(), dict[tuple[int, bytes], Indices]()
     blocks = []
     for cells in _pieces(sparse.vstack(together, format="csr")):
-        equations = invariants[:, cells].toarray()
+        inside = columns[:, cells]
+        rows_inside, row = np.unique(inside.indices, return_inverse=True)
+        equations = np.zeros((len(rows_inside), len(cells)))
+        equations[row, np.repeat(np.arange(len(cells)), np.diff(inside.indptr))] = inside.data
         if np.array_equal(equations, np.round(equations)):
-            basis = integer_kernel(equations.astype(np.int64))
-            if len(basis):
-                blocks.append(Block(cells, basis))
+            key = len(cells), equations.tobytes()
+            if key not in bases:
+                bases[key] = integer_kernel(equations.astype(np.int64))
+            if len(bases[key]):
+                blocks.append(Block(cells, bases[key]))
     return tuple(blocks)
 
 

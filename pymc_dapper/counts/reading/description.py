@@ -17,7 +17,7 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     """Describe how a model's log-density depends on the counts, and how they move."""
     lines = [f"{reading.n_cells} cells:"]
     lines += [
-        f"  {rv.name}  {_shape(count.type.shape)}  {type(rv.owner.op).__name__.removesuffix('RV')}"
+        f"  {rv.name}  {count.type.shape}  {type(rv.owner.op).__name__.removesuffix('RV')}"
         + (f", of {rv.tag.in_place_of}" if hasattr(rv.tag, "in_place_of") else "")
         for rv, count in zip(reading.rvs, reading.counts, strict=True)
     ]
@@ -103,8 +103,3 @@ def _cells(matrices) -> str:  # type: ignore[no-untyped-def]
 
 def _count(n: int, what: str) -> str:
     return f"{n} {what}" + ("" if n == 1 else "s")
-
-
-def _shape(shape: tuple[int, ...]) -> str:
-    inside = ", ".join(map(str, shape))
-    return f"({inside},)" if len(shape) == 1 else f"({inside})"

@@ -280,11 +280,6 @@ class Component:
     rows: sparse.csr_array
     """Coefficients, a row for each equation and a column for each class."""
 
-    @property
-    def matrix(self) -> NDArray[np.float64]:
-        """The coefficients as an array."""
-        return self.rows.toarray()
-
 
 def components_of(invariants: sparse.csr_array, classes: Sequence[Indices]) -> Iterator[Component]:
     """Collect equations that have cells in common."""
@@ -312,7 +307,7 @@ def _between_classes(
     names: Sequence[str],
 ) -> tuple[Grid | None, Indices | None]:
     """Find moves between classes: none, a grid of swaps, or a direction."""
-    matrix = component.matrix
+    matrix = component.rows.toarray()
     n_classes = matrix.shape[1]
     free = n_classes - np.linalg.matrix_rank(matrix)
     if free == 0:
