@@ -26,15 +26,15 @@ def with_code():
     return {name: path for name, path in pages.items() if BLOCK.search(path.read_text("utf-8"))}
 
 
-def run(page, name="page"):
-    """Run the Python blocks of a page, one after the other.
+def run(page, name="page", around=lambda code: contextlib.nullcontext()):
+    """Run the Python blocks of a page, one after the other, each within a context that it is given.
 
     Returns the page with what they print now, and the names that they define.
     """
     names = {}
 
     def block(found):
-        with contextlib.redirect_stdout(io.StringIO()) as output:
+        with contextlib.redirect_stdout(io.StringIO()) as output, around(found["code"]):
             exec(compile(found["code"], name, "exec"), names)
         printed = output.getvalue()
         shown = f"\n\n```text\n{printed}```" if printed else ""

@@ -1,6 +1,7 @@
 """What tests of any folder may ask for, and what PyTensor and PyMC do differently in all."""
 
 import gc
+from contextlib import contextmanager
 
 import pytensor
 import pytest
@@ -54,8 +55,8 @@ def in_python():
         yield
 
 
-@pytest.fixture
-def uncompiled():
+@contextmanager
+def nothing_compiled():
     """Steps are built, but not compiled: for how models are read, and which step takes what.
 
     What is called all the same is evaluated in Python.
@@ -70,6 +71,12 @@ def uncompiled():
         patch.setattr(SizeStep, "_compile", _nothing)
         patch.setattr(CountStep, "_check", lambda *_, **__: Packed(None, None))
         patch.setattr(CompiledCountSweep, "__call__", _nothing)
+        yield
+
+
+@pytest.fixture
+def uncompiled():
+    with nothing_compiled():
         yield
 
 

@@ -1,4 +1,4 @@
-"""Parameters moved with the records' frame, against quadrature, and by ranks of the truth."""
+"""Parameters moved with the records' frame, against quadrature and their joint law."""
 
 from dataclasses import replace
 
@@ -10,11 +10,13 @@ from numpy.polynomial.laguerre import laggauss
 from scipy import stats
 
 import pymc_dapper as pmd
+from pymc_dapper.graphs import local_draws
 from pymc_dapper.interweaving import step as interweave
 from pymc_dapper.interweaving.reading.frame import read_frame
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.monte_carlo import z_score_of_mean
-from tests.short_chains import p_value
+from tests.moving_at_once import moving_at_once
+from tests.statistical.test_walks_with_parameters import shrinking
 from tests.statistical.two_sums import (
     SENSITIVITY,
     expected_summaries,
@@ -165,7 +167,8 @@ def test_the_joint_law_shows_a_wrong_volume_element(frames_only, monkeypatch):
     assert joint_scores(*joint_model(), frames_only).max() > 8
 
 
-# A regression whose sums are all released, at large budgets, with all steps that there are.
+# A regression whose sums are all released, at large budgets, with all steps that there are. Its
+# records walk.
 
 N, PRIOR_SD = 12, 2.0
 PUBLISHED = np.array([13.0, 6.0, 12.0])
@@ -179,7 +182,7 @@ def regression_with_all_sums():
         y = pm.Normal("y", b * x, 1, shape=N)
         sums = pt.stack([(x**2).sum(), (x * y).sum(), (y**2).sum()])
         pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, scale), PUBLISHED))
-        return model, pmd.assign_steps([x, y])
+        return model, moving_at_once(pmd.assign_steps([x, y]))
 
 
 def of_regression(b, squares, products, others):
@@ -233,6 +236,8 @@ def regression_scores(epsilon, iterations=20_000, tune=600):
             seen.append(of_regression(point["b"], x @ x, x @ y, y @ y))
     [frames] = (step for step in steps if isinstance(step, InterweaveStep))
     assert frames.n_moves == [1, 2, 2]
+    [walks] = (step for step in steps if isinstance(step, pmd.DapperStep))
+    assert walks.n_walks > 0
     pairs = zip(np.array(seen).T, expected_of_regression(scale), strict=True)
     return np.abs([z_score_of_mean(*each) for each in pairs])
 
@@ -248,64 +253,6 @@ def test_a_regression_shows_a_wrong_volume_element(frames_too):
     assert regression_scores(100).max() > 8
 
 
-# A regression: ranks of the truth among the draws, with all steps that there are.
-
-ROWS, CHAINS, THIN, KEPT = 8, 48, 60, 7
-NOISE = 0.1
-
-
-def small_regression():
-    with pm.Model() as model:
-        released = pm.Data("released", np.zeros(5))
-        b = pm.Normal("b", 0, 2, shape=2)
-        x = pm.Normal("x", 0.9, 1, shape=ROWS)
-        y = pm.Normal("y", b[0] + b[1] * x, np.sqrt(2), shape=ROWS)
-        sums = five_sums(pt.clip(x / 10, -1, 1), pt.clip(y / 10, -1, 1), pt)
-        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, NOISE), released))
-        return model, pmd.assign_steps([x, y])
-
-
-def five_sums(x, y, library):
-    return library.stack([part.sum() for part in (x, x**2, y, y**2, x * y)])
-
-
-def from_prior(rng):
-    b, x = rng.normal(0, 2, 2), rng.normal(0.9, 1, ROWS)
-    return {"b": b, "x": x, "y": rng.normal(b[0] + b[1] * x, np.sqrt(2))}
-
-
-def quantities(point):
-    b, x, y = point["b"], point["x"], point["y"]
-    return np.array([*b, x[0], y[0], x.var(), ((y - b[0] - b[1] * x) ** 2).sum()])
-
-
-def ranks(model, steps, chains, tune=240):
-    rng, found = np.random.default_rng(1), []
-    for _ in range(chains):
-        truth, point = from_prior(rng), from_prior(rng)
-        sums = five_sums(np.clip(truth["x"] / 10, -1, 1), np.clip(truth["y"] / 10, -1, 1), np)
-        model.set_data("released", rng.laplace(sums, NOISE))
-        for step in steps:
-            step.setup_chain(rng, tune=tune, draws=THIN * KEPT)
-        draws = []
-        for k in range(tune + THIN * KEPT):
-            for step in steps:
-                point, _ = step.step(point)
-            if k >= tune and (k - tune + 1) % THIN == 0:
-                draws.append(quantities(point))
-        found.append((np.array(draws) < quantities(truth)).sum(axis=0))
-    return np.array(found)
-
-
-def smallest_p_value(found):
-    return min(p_value(x, KEPT) for x in found.T)
-
-
-@pytest.mark.usefixtures("frames_too")
-def test_ranks_of_the_truth_are_even_in_a_regression_whose_frame_moves():
-    assert smallest_p_value(ranks(*small_regression(), CHAINS)) > 1e-3
-
-
-def test_ranks_show_a_wrong_volume_element(frames_too):
-    break_frames(frames_too)
-    assert smallest_p_value(ranks(*small_regression(), CHAINS // 2)) < 1e-6
+def test_a_regression_shows_records_whose_walk_is_not_reversible(frames_too):
+    frames_too.setattr(local_draws, "_keep", shrinking)
+    assert regression_scores(100).max() > 8

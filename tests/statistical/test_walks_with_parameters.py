@@ -1,6 +1,7 @@
-"""Records that walk, with parameters: their joint law, quadrature, and ranks of the truth."""
+"""Records that walk, with parameters: their joint law, and quadrature.
 
-from types import SimpleNamespace
+With all other steps: a regression in `test_frames.py`.
+"""
 
 import numpy as np
 import pymc as pm
@@ -12,7 +13,6 @@ from scipy import stats
 import pymc_dapper as pmd
 from pymc_dapper.graphs import local_draws
 from tests.monte_carlo import z_score_of_mean
-from tests.short_chains import p_value
 from tests.statistical.two_sums import (
     PEOPLE,
     SENSITIVITY,
@@ -178,70 +178,3 @@ def test_quadrature_shows_a_walk_that_is_not_reversible(monkeypatch):
     model, step = walking()
     for budget in AT_BUDGETS:
         assert two_sums_scores(model, step, *budget).max() > 8
-
-
-# A regression as in the benchmark, small: ranks of the truth among the draws.
-
-CHAINS, THIN, KEPT = 64, 100, 7
-
-
-def small_regression():
-    with pm.Model() as model:
-        released = pm.Data("released", np.zeros(5))
-        b = pm.Normal("b", 0, 2, shape=2)
-        x = pm.Normal("x", 0.9, 1, shape=8)
-        y = pm.Normal("y", b[0] + b[1] * x, np.sqrt(2), shape=8)
-        sums = five_sums(pt.clip(x / 10, -1, 1), pt.clip(y / 10, -1, 1), pt)
-        pm.Potential("privacy", pm.logp(pm.Laplace.dist(sums, SCALE), released))
-        return SimpleNamespace(model=model, steps=pmd.assign_steps([x, y]))
-
-
-SCALE = 0.02
-
-
-def five_sums(x, y, library):
-    return library.stack([part.sum() for part in (x, x**2, y, y**2, x * y)])
-
-
-def from_prior(rng):
-    b, x = rng.normal(0, 2, 2), rng.normal(0.9, 1, 8)
-    return {"b": b, "x": x, "y": rng.normal(b[0] + b[1] * x, np.sqrt(2))}
-
-
-def ranks(regression, chains):
-    """Ranks of coefficients and of functions of records, of truths drawn from the prior."""
-    rng = np.random.default_rng(1)
-    found, walking = [], 0
-    for _ in range(chains):
-        truth, point = from_prior(rng), from_prior(rng)
-        sums = five_sums(np.clip(truth["x"] / 10, -1, 1), np.clip(truth["y"] / 10, -1, 1), np)
-        regression.model.set_data("released", rng.laplace(sums, SCALE))
-        draws = []
-        tune, n = 400, THIN * KEPT
-        for step in regression.steps:
-            step.setup_chain(rng, tune=tune, draws=n)
-        for k in range(tune + n):
-            for step in regression.steps:
-                point, _ = step.step(point)
-            if k >= tune and (k - tune + 1) % THIN == 0:
-                draws.append(quantities(point))
-        walking += any(getattr(step, "n_walks", 0) > 0 for step in regression.steps)
-        found.append((np.array(draws) < quantities(truth)).sum(axis=0))
-    return np.array(found), walking
-
-
-def quantities(point):
-    b, x, y = point["b"], point["x"], point["y"]
-    return np.array([*b, x[0], y[0], x.var(), ((y - b[0] - b[1] * x) ** 2).sum()])
-
-
-def test_ranks_of_the_truth_are_even_in_a_regression_whose_records_walk():
-    found, walking = ranks(small_regression(), CHAINS)
-    assert walking > CHAINS / 3
-    assert min(p_value(x, KEPT) for x in found.T) > 1e-3
-
-
-def test_ranks_show_a_walk_that_is_not_reversible(monkeypatch):
-    monkeypatch.setattr(local_draws, "_keep", shrinking)
-    found, _ = ranks(small_regression(), CHAINS)
-    assert min(p_value(x, KEPT) for x in found.T) < 1e-6
