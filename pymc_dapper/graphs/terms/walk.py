@@ -43,6 +43,9 @@ from pymc_dapper.graphs.terms.roles import (
     take_values,
 )
 
+MOST_ENTRIES = 10_000_000
+"""A sum of several terms isn't repeated for each entry of something, if all of them have more."""
+
 
 class CountWalk:
     """A walk through graphs from the counts, which records how each variable depends on them.
@@ -257,6 +260,8 @@ class CountWalk:
     ) -> Reduced | None:
         """Read a variable, broadcast to a shape, as a reduction; None for other kinds."""
         if isinstance(role, Reduced):
+            if size(shape) > size(role.shape) and size(shape) * _entries_of(role) > MOST_ENTRIES:
+                return None
             spread = take(role, np.broadcast_to(all_indices(role.shape), shape), shape)
             assert isinstance(spread, Reduced)
             return spread if role.kind == kind else None
@@ -428,6 +433,12 @@ class CountWalk:
                 for part in chosen.parts
             ]
         return Reduced(shape, kind, tuple(parts))
+
+
+def _entries_of(role: Reduced) -> int:
+    """Return the number of entries of counts in its terms, for each entry of the result."""
+    linear = [rows.matrix.nnz for part in role.parts for rows in part.terms.linear.values()]
+    return sum(linear) // max(1, size(role.shape))
 
 
 def as_terms(role: Role, walk: CountWalk, graph: TensorVariable) -> tuple[Part, ...]:

@@ -128,15 +128,17 @@ def _accumulate(
     length = buffer.type.shape[0]
     entries = pt.arange(buffer.shape[0]) if length is None else pt.constant(np.arange(length))
     at = pt.eq(counted[:, None], entries)
+    before = known_value(buffer)
+    offset = None if before is not None and not before.any() else buffer
     if buffer.type.ndim == 1:
         # Entry by entry, so that a block of records can be computed.
         each = values[:, None] if values.type.ndim else values
         terms = pt.switch(at, each, 0).astype(node.outputs[0].dtype)
-        return SumOverRecords(terms, common_rows(node, rows).records, offset=buffer)
+        return SumOverRecords(terms, common_rows(node, rows).records, offset=offset)
     values = pt.broadcast_to(values, (index.shape[0], *buffer.shape[1:]))
     at = at.reshape((index.shape[0], buffer.shape[0], *[1] * (buffer.type.ndim - 1)))
     terms = pt.switch(at, values[:, None], 0).astype(node.outputs[0].dtype)
-    return SumOverRecords(terms, common_rows(node, rows).records, offset=buffer)
+    return SumOverRecords(terms, common_rows(node, rows).records, offset=offset)
 
 
 def _advanced(indices: Sequence) -> list[int]:

@@ -5,6 +5,8 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+from pymc_dapper.graphs.terms import walk
+from pymc_dapper.graphs.terms.roles import Mixed, Reduced
 from tests.counts.systems import read
 
 
@@ -34,3 +36,11 @@ def test_invariants_may_be_written_in_several_ways(potential):
         known.rows.matrix.toarray(), [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     )
     np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-4, -5])
+
+
+def test_many_terms_are_not_repeated_for_each_entry(monkeypatch):
+    x = pt.vector("x", shape=(4,))
+    repeated = pt.switch(pt.any(pt.eq(x, 1.0)), -np.inf, x**2)
+    for most, kind in ((16, Reduced), (15, Mixed)):
+        monkeypatch.setattr(walk, "MOST_ENTRIES", most)
+        assert isinstance(walk.CountWalk([x], {}).follow(repeated), kind)

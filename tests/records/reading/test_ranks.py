@@ -1,12 +1,18 @@
 """Which releases are decided on by where records lie among the candidates."""
 
+import tracemalloc
+
+import numpy as np
 import pymc as pm
 import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.view import view_of
+from pymc_dapper.records.reading import self_check
 from pymc_dapper.records.reading.factors import read_factors
-from pymc_dapper.records.reading.ranks import read_ranks
+from pymc_dapper.records.reading.model import read_model
+from pymc_dapper.records.reading.ranks import ByRanks, read_ranks
+from pymc_dapper.records.reading.self_check import check_reading
 
 MEDIAN = pmd.QuantileMechanism([0.0, 1.0, 2.0], 0.5, 1.0)
 NINTH = pmd.QuantileMechanism([1.0, 3.0], 0.9, 2.0, "exponential")
@@ -62,3 +68,24 @@ def of_a_sum(name, x):
 def test_what_is_not_such_a_choice_is_left_to_others(other):
     assert ranks_of(release(MEDIAN, 1.0)) is not None
     assert ranks_of(release(MEDIAN, 1.0), other) is None
+
+
+def test_many_candidates_are_read_and_a_reading_is_checked_in_blocks(monkeypatch):
+    n, mechanism = 20_000, pmd.QuantileMechanism(np.linspace(-3, 3, 151), 0.5, 1.0)
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=n)
+        release(mechanism, 0.0)("median", x)
+    reading = read_model(model, [model.rvs_to_values[x]], model.initial_point())
+    assert isinstance(reading.plan, ByRanks)
+    assert reading.plan.columns.tolist() == [list(range(303))]
+
+    def most_bytes(entries_at_once):
+        monkeypatch.setattr(self_check, "ENTRIES_AT_ONCE", entries_at_once)
+        tracemalloc.start()
+        check_reading(reading, model.initial_point())
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    # A byte for each record and column would be more.
+    assert most_bytes(0) < n * 303 < most_bytes(n * 303)
