@@ -253,6 +253,9 @@ class CountWalk:
         if reduced is None:
             return None
         parts = [Part(part.terms, targets[part.targets]) for part in reduced.parts]
+        dtype = node.outputs[0].type.dtype
+        if x.type.dtype != dtype:  # of truth values or small integers
+            parts = [_mapped(part, lambda f: f.astype(dtype)) for part in parts]
         return Reduced(shape, kind, tuple(parts))
 
     def _reduced(
@@ -292,6 +295,7 @@ class CountWalk:
 
     def _sum(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         parts: list[Part] = []
+        dtype = node.outputs[0].type.dtype
         for k, (x, role) in enumerate(zip(node.inputs, roles, strict=True)):
             reduced = self._reduced(x, role, shape, "add")
             if reduced is None:
@@ -299,7 +303,7 @@ class CountWalk:
             minus = isinstance(scalar_of(node), ps.Neg) or (
                 isinstance(scalar_of(node), ps.Sub) and k == 1
             )
-            parts += [_mapped(part, lambda f: -f) if minus else part for part in reduced.parts]
+            parts += [_mapped(p, lambda f: -f.astype(dtype)) if minus else p for p in reduced.parts]
         return Reduced(shape, "add", tuple(parts))
 
     def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:

@@ -44,3 +44,14 @@ def test_many_terms_are_not_repeated_for_each_entry(monkeypatch):
     for most, kind in ((16, Reduced), (15, Mixed)):
         monkeypatch.setattr(walk, "MOST_ENTRIES", most)
         assert isinstance(walk.CountWalk([x], {}).follow(repeated), kind)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8"])
+def test_terms_of_a_sum_are_of_its_type(dtype):
+    x = pt.vector("x", shape=(2,), dtype="int64")
+    count = pt.gt(x, 2).astype(dtype).sum()
+    for graph, expected in ((1.5 - count, -1), (count * np.uint8(2) * np.uint8(200), 400)):
+        [part] = walk.CountWalk([x], {}).follow(graph).parts
+        [entry] = part.terms.linear
+        others = {y: float(v.eval()[0]) for y, v in part.terms.fixed.items()}
+        assert part.terms.function.eval({entry: 3, **others}, mode="FAST_COMPILE") == expected
