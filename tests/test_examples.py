@@ -56,8 +56,6 @@ def test_the_regression_prints_every_coefficient_by_every_analysis(monkeypatch, 
     [
         ("births", {"draws": 50, "tune": 50}, 1),
         ("broadband", {"draws": 30, "tune": 30, "states": ["DE", "RI"]}, 1),
-        ("census", {"draws": 50, "tune": 50}, 1),
-        ("census_blocks", {"blocks": 300}, 1),
         ("injuries", {"draws": 10, "tune": 10, "tables": 1}, 1),
         ("invariants", {"draws": 200}, 1),
         ("answers", {"releases": 50, "draws": 100, "truths": (0, 50)}, 1),

@@ -131,6 +131,7 @@ def test_the_census_is_that_of_the_page(tmp_path):
     copy = tmp_path / "page.md"
     shutil.copy(DOCS / "latent-counts.md", copy)
     example("census").main(output=tmp_path / "figure.png", page=copy)
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
     (header, _, *rows), (of_page, _, *shown) = (
         markdown.read(path.read_text("utf-8"), "census")
         for path in (copy, DOCS / "latent-counts.md")
@@ -180,4 +181,5 @@ def test_the_blocks_of_a_census_are_those_of_the_page(tmp_path):
     copy = tmp_path / "page.md"
     shutil.copy(DOCS / "census.md", copy)
     example("census_blocks").main(output=tmp_path / "figure.png", page=copy)
+    assert (tmp_path / "figure.png").stat().st_size > 10_000
     assert copy.read_text("utf-8") == (DOCS / "census.md").read_text("utf-8")
