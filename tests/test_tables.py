@@ -111,7 +111,7 @@ STANDARD_ERRORS = 4.5
 def test_quantiles_of_the_slope_are_those_of_the_page():
     """Of the first release, where chains mix slowest. `make gallery` computes all."""
     script = example("noisy_stats")
-    found = script.analyse(draws=2_500, tune=1_000, epsilons=script.EPSILONS[:1])
+    found = script.analyse(draws=1_200, tune=600, epsilons=script.EPSILONS[:1])
     rows = markdown.rows(script.quantiles_table(found))
     shown = markdown.read((DOCS / "noisy-stats.md").read_text("utf-8"), "slope")[: len(rows)]
     assert [row[:2] for row in rows] == [row[:2] for row in shown]

@@ -106,7 +106,7 @@ def test_with_other_steps_of_parameters_too(model, options):
 def test_parameters_between_the_records_and_their_number_are_caught(model, steps):
     """A small fault: it takes many draws to tell."""
     of_p, records, size = steps
-    assert worst_z(run(model, [records, of_p, size], 16 * DRAWS)) > 4
+    assert worst_z(run(model, [records, of_p, size], 8 * DRAWS)) > 4
 
 
 @pytest.mark.long
