@@ -101,6 +101,7 @@ def schedule(single=(), directions=(), factor=None):
         moves["direction_starts"] = steps.indptr.astype(np.int64)
         moves["direction_cells"] = steps.indices.astype(np.int64)
         moves["direction_steps"] = steps.data.astype(np.int64)
+        moves["direction_lines"] = np.arange(steps.shape[0])
     if factor is not None:
         moves["joint_starts"] = np.array([0, len(directions)])
         moves["joint_directions"] = np.arange(len(directions))

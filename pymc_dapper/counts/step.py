@@ -320,7 +320,7 @@ class CountStep(Step):
         """Move to where the log-density isn't far below its maximum; stay if the start isn't."""
         counts, rng = start, np.random.default_rng(0)
         for _ in range(MOST_APPROACHES):
-            if self._log_density(counts, given) > -FAR:
+            if self.sweep.log_density(counts, given) > -FAR:
                 break
             swept = self.sweep(rng, counts, self.sweep.everywhere, given)
             counts = self._reading.totals.completed(swept.counts)
@@ -398,7 +398,7 @@ class CountStep(Step):
         after = tree.draw(self.rng, known[1])
         return after, {
             "count_accept": float(np.any(after != counts)),
-            "count_logp": self._log_density(after, given),
+            "count_logp": self.sweep.log_density(after, given),
         }
 
     def _sweep(
@@ -425,10 +425,10 @@ class CountStep(Step):
     ) -> np.ndarray:
         """Return counts with the known totals and a positive density."""
         counts = self._with_known_totals(counts, given, error)
-        if not np.isfinite(self._log_density(counts, given)):
+        if not np.isfinite(self.sweep.log_density(counts, given)):
             counts = self._where_possible(counts, given)
         for _ in range(self.max_start_sweeps):
-            if np.isfinite(self._log_density(counts, given)):
+            if np.isfinite(self.sweep.log_density(counts, given)):
                 return self._reading.totals.completed(counts)
             counts = self.sweep(rng, counts, None, given).counts
         raise error(self._impossible_start())
@@ -457,10 +457,7 @@ class CountStep(Step):
         if look < 0 or self.moved.all():
             return None
         reading, moved, n_sweeps = self._reading, self.moved, self.total_sweeps
-
-        def log_density(table: np.ndarray) -> float:
-            return self._log_density(table, given)
-
+        log_density = partial(self.sweep.log_density, given=given)
         if look == 0:
             self.not_made = find_changes(reading, log_density, counts, moved, n_sweeps)
             return None
@@ -478,9 +475,6 @@ class CountStep(Step):
             "counts that belong together to one CountStep, or pass moves= that connect all "
             "tables"
         )
-
-    def _log_density(self, counts: np.ndarray, given: list[np.ndarray]) -> float:
-        return self.sweep.log_density(counts, given)
 
     def _counts(self, point: PointType) -> np.ndarray:
         values = [np.asarray(point[x.name]).ravel() for x in self._reading.counts]

@@ -43,6 +43,8 @@ class BlockMoves:
     directions: sparse.csr_array
     """Int64, shape (number of directions, number of cells of the block): the directions. In each,
     some cell gains people."""
+    lines: np.ndarray
+    """Those that move by themselves: all but those of one cell, which moves alone anyway."""
     joint: list[np.ndarray]
     """Sets of directions that move together."""
     factors: list[np.ndarray]
@@ -92,12 +94,18 @@ def block_moves(
     # A cell has little more room than its count. So 1 / count^2, the curvature of log(count), is
     # added: a Gamma density then has the curvature of its standard deviation.
     room = np.maximum(counts, EMPTIEST)
-    metric = _positive(bends.toarray() + np.diag((room**-2).mean(axis=0)))
+    own = (room**-2).mean(axis=0)
+    metric = _positive(bends.toarray() + np.diag(own))
     reduced = _upwards(reduce_basis(basis, metric))
     products = reduced @ metric @ reduced.T
-    joint, factors = _joint(products)
+    # A cell that has little room because of its own few people moves no better along with others.
+    # (A Poisson count bends by 1 / count.)
+    alone = np.count_nonzero(reduced, axis=1) == 1
+    by_few = alone * (reduced**2 @ (own + (1 / room).mean(axis=0)))
+    joint, factors = _joint(products, np.flatnonzero(np.diag(products) - by_few >= STIFF))
     along = np.vstack([reduced, _upwards(_soft(reduced, products))])
-    return BlockMoves(sparse.csr_array(along), joint, factors)
+    lines = np.flatnonzero(np.count_nonzero(along, axis=1) > 1)
+    return BlockMoves(sparse.csr_array(along), lines, joint, factors)
 
 
 def _upwards(vectors: np.ndarray) -> np.ndarray:
@@ -124,9 +132,9 @@ def _soft(reduced: np.ndarray, products: np.ndarray) -> np.ndarray:
     return found[np.any(found != 0, axis=1)]
 
 
-def _joint(products: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Choose sets of directions with little room at random; a set moves together."""
-    stiff, rng = np.flatnonzero(np.diag(products) >= STIFF), np.random.default_rng(0)
+def _joint(products: np.ndarray, stiff: np.ndarray) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Choose sets of stiff directions at random; a set moves together."""
+    rng = np.random.default_rng(0)
     if len(stiff) < 2:
         return [], []
     n_parts = -(-len(stiff) // JOINT_SIZE)

@@ -320,6 +320,7 @@ def schedule_of(moves: Moves) -> Schedule:
         direction_starts=directions.indptr,
         direction_cells=directions.indices,
         direction_steps=directions.data,
+        direction_lines=np.arange(directions.shape[0]),
         joint_starts=np.zeros(1),
         joint_directions=np.zeros(0),
         joint_factors=np.zeros(0),
@@ -329,7 +330,7 @@ def schedule_of(moves: Moves) -> Schedule:
 
 def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMoves]]) -> Schedule:
     """Add the moves of blocks to a schedule, given the cells of each."""
-    lengths = [np.diff(schedule.direction_starts)]
+    lengths, lines = [np.diff(schedule.direction_starts)], [schedule.direction_lines]
     cells, steps = [schedule.direction_cells], [schedule.direction_steps]
     joint, joint_factors, factors = [], [], [np.zeros(0)]
     n_directions, places, n_numbers = len(lengths[0]), dict[BlockMoves, np.ndarray](), 0
@@ -340,14 +341,16 @@ def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMove
             n_numbers = places[moves][-1]
         joint += [n_directions + chosen for chosen in moves.joint]
         joint_factors.append(places[moves][:-1])
-        lengths += [np.diff(moves.directions.indptr)] * BLOCK_PASSES
-        cells += [inside[moves.directions.indices]] * BLOCK_PASSES
-        steps += [moves.directions.data] * BLOCK_PASSES
-        n_directions += moves.directions.shape[0] * BLOCK_PASSES
+        lines += [n_directions + moves.lines] * BLOCK_PASSES
+        lengths.append(np.diff(moves.directions.indptr))
+        cells.append(inside[moves.directions.indices])
+        steps.append(moves.directions.data)
+        n_directions += moves.directions.shape[0]
     return schedule._replace(
         direction_starts=np.append(0, np.cumsum(np.concatenate(lengths))),
         direction_cells=np.concatenate(cells),
         direction_steps=np.concatenate(steps),
+        direction_lines=np.concatenate(lines),
         joint_starts=_starts(joint),
         joint_directions=_joined(joint),
         joint_factor_starts=_joined(joint_factors),

@@ -17,6 +17,7 @@ from pymc_dapper.counts.kernels.joint import (
 )
 from pymc_dapper.counts.kernels.line import (
     Change,
+    Line,
     State,
     Structure,
     find_change,
@@ -54,7 +55,9 @@ class Schedule(NamedTuple):
     direction_starts: np.ndarray
     direction_cells: np.ndarray
     direction_steps: np.ndarray
-    """Int64: other moves: the cells of each, as for places, and their changes."""
+    """Int64: directions: the cells of each, as for places, and their changes."""
+    direction_lines: np.ndarray
+    """Int64: the directions that are lines of a sweep, in this order."""
     joint_starts: np.ndarray
     joint_directions: np.ndarray
     """Int64: directions in which a table moves jointly, as for places."""
@@ -99,7 +102,7 @@ class Packed(NamedTuple):
 def count_lines(schedule: Schedule) -> int:
     """Return the number of lines of a sweep."""
     in_pass = np.maximum(schedule.grid_rows // 2, 1) * (schedule.grid_columns // 2)
-    n_fixed = schedule.single.size + schedule.direction_starts.size - 1
+    n_fixed = schedule.single.size + schedule.direction_lines.size
     return int(n_fixed + schedule.grid_passes @ in_pass)
 
 
@@ -141,32 +144,14 @@ def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
     """Return structure, schedule and curvatures from packed arrays."""
-    starts = part(integers, 19)
+    i, starts = integers, part(integers, 20)
+    coefficients, factors = numbers[starts[0] : starts[1]], numbers[starts[1] : starts[2]]
     structure = Structure(
-        part(integers, 0),
-        part(integers, 1),
-        numbers[starts[0] : starts[1]],
-        part(integers, 2),
-        part(integers, 3),
-        part(integers, 4),
-        part(integers, 5),
+        part(i, 0), part(i, 1), coefficients, part(i, 2), part(i, 3), part(i, 4), part(i, 5)
     )
-    schedule = Schedule(
-        part(integers, 6),
-        part(integers, 7),
-        part(integers, 8),
-        part(integers, 9),
-        part(integers, 10),
-        part(integers, 11),
-        part(integers, 12),
-        part(integers, 13),
-        part(integers, 14),
-        part(integers, 15),
-        part(integers, 16),
-        part(integers, 17),
-        part(integers, 18),
-        numbers[starts[1] : starts[2]],
-    )
+    grids = part(i, 6), part(i, 7), part(i, 8), part(i, 9), part(i, 10), part(i, 11), part(i, 12)
+    directions = part(i, 13), part(i, 14), part(i, 15), part(i, 16)
+    schedule = Schedule(*grids, *directions, part(i, 17), part(i, 18), part(i, 19), factors)
     return structure, schedule, numbers[starts[2] : starts[3]]
 
 
@@ -188,69 +173,95 @@ def longest_direction(schedule: Schedule) -> int:
 
 
 @njit
-def any_cell(starts: np.ndarray, cells: np.ndarray, place: int, draws: Any) -> int:
-    """Choose one of the cells at a place of a grid."""
-    start, stop = starts[place], starts[place + 1]
-    return cells[start] if stop - start == 1 else cells[pick(draws, start, stop - 1)]
+def pair_cells(cells: np.ndarray, counts: np.ndarray, corners: np.ndarray, draws: Any) -> int:
+    """Pair the cells of a group at random, and return the number of pairs.
+
+    Only cells with people look for a partner, since empty cells have nobody to exchange. Each pair
+    is as probable as if all cells were paired. With an odd number of cells, one has no partner.
+    """
+    n_alone, n_pairs = cells.size + cells.size % 2, 0
+    alone = np.arange(n_alone)  # the first ``n_alone`` have no partner yet
+    place = np.arange(n_alone)  # of each in ``alone``
+    for first in range(cells.size):
+        if counts[cells[first]] == 0 or place[first] >= n_alone:
+            continue
+        chosen = first
+        for side in range(2):
+            if side == 1:
+                chosen = alone[pick(draws, 0, n_alone - 1) if n_alone > 1 else 0]
+            n_alone -= 1
+            last = alone[n_alone]
+            alone[place[chosen]], alone[n_alone] = last, chosen
+            place[last], place[chosen] = place[chosen], n_alone
+        if chosen < cells.size:
+            corners[n_pairs, 0], corners[n_pairs, 1] = cells[first], cells[chosen]
+            n_pairs += 1
+    return n_pairs
 
 
 @njit
-def plan(schedule: Schedule, draws: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw the lines of a sweep: their cells, and the changes of these.
+def pair_corners(
+    schedule: Schedule, g: int, counts: np.ndarray, corners: np.ndarray, draws: Any
+) -> int:
+    """Choose the corners of swaps in a grid, each cell at most once; return their number.
 
-    This doesn't depend on the table, so each line's update leaves the posterior invariant.
-
-    Returns
-    -------
-    starts : ndarray of int64, shape (number of lines + 1,)
-        Start of each line in the other arrays.
-    cells, steps : ndarray of int64
-        The cells of all lines, joined, and their steps.
+    Swaps are left out if there is nobody to swap.
     """
-    n_directions = schedule.direction_starts.size - 1
-    n_lines = schedule.single.size + n_directions
-    n_entries = schedule.single.size + schedule.direction_cells.size
-    for g in range(schedule.grid_rows.size):
-        n_rows = schedule.grid_rows[g]
-        in_grid = schedule.grid_passes[g] * max(n_rows // 2, 1) * (schedule.grid_columns[g] // 2)
-        n_lines += in_grid
-        n_entries += in_grid * 2 * min(n_rows, 2)
-    starts = np.empty(n_lines + 1, dtype=np.int64)
-    cells = np.empty(n_entries, dtype=np.int64)
-    steps = np.empty(n_entries, dtype=np.int64)
-    starts[0] = 0
-    k, at = 0, 0
+    rows, columns = np.arange(schedule.grid_rows[g]), np.arange(schedule.grid_columns[g])
+    shuffle(rows, draws)
+    shuffle(columns, draws)
+    n_swaps, cells = 0, np.empty(4, dtype=np.int64)
+    for i in range(0, rows.size - 1, 2):
+        for j in range(0, columns.size - 1, 2):
+            for corner in range(4):
+                column = columns[j + corner % 2]
+                place = schedule.grid_places[g] + rows[i + corner // 2] * columns.size + column
+                start, stop = schedule.place_starts[place], schedule.place_starts[place + 1]
+                at = pick(draws, start, stop - 1) if stop - start > 1 else start
+                cells[corner] = schedule.place_cells[at]
+            people = counts[cells]
+            if min(people[0], people[3]) + min(people[1], people[2]) > 0:
+                corners[n_swaps] = cells
+                n_swaps += 1
+    return n_swaps
 
-    for cell in schedule.single:
-        cells[at], steps[at] = cell, 1
-        at += 1
-        k += 1
-        starts[k] = at
-    at_place, members = schedule.place_starts, schedule.place_cells
-    for g in range(schedule.grid_rows.size):
-        rows = np.arange(schedule.grid_rows[g])
-        columns = np.arange(schedule.grid_columns[g])
-        for _ in range(schedule.grid_passes[g]):
-            if rows.size * columns.size > 2:  # two cells have one line, in either order
-                shuffle(rows, draws)
-                shuffle(columns, draws)
-            for i in range(0, max(rows.size - 1, 1), 2):
-                for j in range(0, columns.size - 1, 2):
-                    for up in range(min(rows.size, 2)):
-                        row = schedule.grid_places[g] + rows[i + up] * columns.size
-                        for side in range(2):
-                            cells[at] = any_cell(at_place, members, row + columns[j + side], draws)
-                            steps[at] = 1 if up == side else -1
-                            at += 1
-                    k += 1
-                    starts[k] = at
-    for d in range(n_directions):
-        for i in range(schedule.direction_starts[d], schedule.direction_starts[d + 1]):
-            cells[at], steps[at] = schedule.direction_cells[i], schedule.direction_steps[i]
-            at += 1
-        k += 1
-        starts[k] = at
-    return starts, cells, steps
+
+@njit
+def plan_pass(
+    schedule: Schedule, g: int, counts: np.ndarray, corners: np.ndarray, draws: Any
+) -> int:
+    """Choose the lines of a pass, and return their number.
+
+    Pass -1 is over single cells, the one after all grids over directions. The corners of a grid's
+    lines are chosen. They depend on the present table only by leaving out lines along which it is
+    the only table. Lines of a grid have no cell in common, so it is so, too, when their turn comes.
+    """
+    if g < 0:
+        return schedule.single.size
+    if g == schedule.grid_rows.size:
+        return schedule.direction_lines.size
+    if schedule.grid_rows[g] > 1:
+        return pair_corners(schedule, g, counts, corners, draws)
+    start = schedule.place_starts[schedule.grid_places[g]]
+    cells = schedule.place_cells[start : start + schedule.grid_columns[g]]
+    return pair_cells(cells, counts, corners, draws)
+
+
+@njit
+def set_line(schedule: Schedule, g: int, k: int, corners: np.ndarray, line: Line) -> int:
+    """Write the cells and steps of a line, and return the number of its cells."""
+    if g == schedule.grid_rows.size:
+        d = schedule.direction_lines[k]
+        start, stop = schedule.direction_starts[d], schedule.direction_starts[d + 1]
+        for i in range(stop - start):
+            line.cells[i] = schedule.direction_cells[start + i]
+            line.steps[i] = schedule.direction_steps[start + i]
+        return stop - start
+    n_cells = 1 if g < 0 else 2 * min(schedule.grid_rows[g], 2)
+    for corner in range(n_cells):
+        line.cells[corner] = schedule.single[k] if g < 0 else corners[k, corner]
+        line.steps[corner] = 1 if corner in (0, 3) else -1
+    return n_cells
 
 
 @njit(inline="always")
@@ -356,22 +367,24 @@ def sweep_counts(
     # parameters changed between sweeps.
     state = State(counts.copy(), start_values(structure, counts))
     line = new_line(structure, longest_direction(schedule))
-    starts, cells, steps = plan(schedule, draws)
+    n_grids, most = schedule.grid_rows.size, 0
+    for g in range(n_grids):
+        most = max(most, max(schedule.grid_rows[g] // 2, 1) * (schedule.grid_columns[g] // 2))
+    corners = np.empty((most, 4), dtype=np.int64)
     if curvatures.size < structure.terms.size:
         curvatures = find_curvatures(log_density, context, structure, state.values, line)
     gain, n_moved, n_able = 0.0, 0, 0
-    for k in range(starts.size - 1):
-        n_cells = starts[k + 1] - starts[k]
-        for i in range(n_cells):
-            line.cells[i] = cells[starts[k] + i]
-            line.steps[i] = steps[starts[k] + i]
-        status, gained = update_line(
-            log_density, context, structure, curvatures, state, line, n_cells, draws
-        )
-        gain += gained
-        if status >= 0:
-            n_able += 1
-            n_moved += status
+    for g in range(-1, n_grids + 1):
+        for _ in range(schedule.grid_passes[g] if 0 <= g < n_grids else 1):
+            for k in range(plan_pass(schedule, g, state.counts, corners, draws)):
+                n_cells = set_line(schedule, g, k, corners, line)
+                status, gained = update_line(
+                    log_density, context, structure, curvatures, state, line, n_cells, draws
+                )
+                gain += gained
+                if status >= 0:
+                    n_able += 1
+                    n_moved += status
     line.terms[:] = np.arange(line.terms.size)
     everything = Change(0, line.terms.size, True)
     final = log_density_at(log_density, context, state.values, line, everything, 0)

@@ -29,6 +29,7 @@ def test_moves_are_laid_end_to_end():
     assert schedule.direction_starts.tolist() == [0, 2, 4]
     assert schedule.direction_cells.tolist() == [0, 2, 3, 4]
     assert schedule.direction_steps.tolist() == [1, -2, 1, 1]
+    assert schedule.direction_lines.tolist() == [0, 1]
     assert schedule.joint_starts.tolist() == [0]
 
 

@@ -1,6 +1,6 @@
 """The sweep over counts leaves exact conditional posteriors as they are, by enumeration."""
 
-from itertools import pairwise, product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -25,10 +25,19 @@ from pymc_dapper.counts.kernels.sweep import (
     SweepOutcome,
     joint_directions,
     move_jointly,
-    plan,
+    pair_cells,
+    plan_pass,
     sweep_counts,
 )
-from tests.counts_enumeration import Model, connected, log_density, schedule, scripted, some_draws
+from tests.counts_enumeration import (
+    SWEEP,
+    Model,
+    connected,
+    log_density,
+    schedule,
+    scripted,
+    some_draws,
+)
 
 N, P = 4, np.array([0.2, 0.3, 0.5])
 RELEASED, SD, PAIR, SCALE = np.array([1.4, 0.7, 2.5]), 1.1, 0.3, 1.5
@@ -327,7 +336,7 @@ def test_counts_grow_to_the_largest_and_not_beyond():
         assert counts.max() <= LARGEST
 
 
-PLAN = in_python(plan)
+PLAN = in_python(plan_pass)
 
 
 def grid(n_rows, cells, passes):
@@ -342,34 +351,72 @@ def grid(n_rows, cells, passes):
     )
 
 
-def lines(moves, seed=0):
-    starts, cells, steps = PLAN(moves, some_draws(np.random.default_rng(seed)))
-    return [
-        dict(zip(cells[i:j].tolist(), steps[i:j].tolist(), strict=True))
-        for i, j in pairwise(starts)
-    ]
+def lines(moves, counts, seed=0):
+    """The cells of the lines of a pass."""
+    corners = np.zeros((9, 4), dtype=np.int64)
+    n = PLAN(moves, 0, np.array(counts), corners, some_draws(np.random.default_rng(seed)))
+    return corners[:n, : 2 * min(moves.grid_rows[0], 2)].tolist()
 
 
-def test_a_pass_pairs_all_cells_of_a_group_at_random():
-    moves = grid(1, np.arange(10, 15), passes=2)
-    drawn = lines(moves)
-    assert len(drawn) == 4
-    for first, second in (drawn[:2], drawn[2:]):
-        assert sorted(first.values()) == sorted(second.values()) == [-1, 1]
-        assert len({*first, *second} & set(range(10, 15))) == 4
-    # Any two of five cells are a pair in 1/5 of the passes.
-    seen = [frozenset(line) for seed in range(2_000) for line in lines(moves, seed)]
-    shares = np.array([seen.count(frozenset(x)) for x in [(10, 11), (12, 14)]]) / 4_000
-    assert np.all(np.abs(shares - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 4_000))
+@pytest.mark.parametrize("people", [[1, 1, 1, 1, 1], [2, 0, 0, 1, 0]])
+def test_a_pass_pairs_all_cells_of_a_group_at_random(people):
+    moves, counts = grid(1, np.arange(10, 15), passes=1), np.append(np.zeros(10, int), people)
+    drawn = [lines(moves, counts, seed) for seed in range(4_000)]
+    for pairs in drawn:
+        met = [cell for pair in pairs for cell in pair]
+        assert len(set(met)) == len(met)
+        assert all(counts[pair].any() for pair in pairs)
+    assert people[1] == 0 or all(len(pairs) == 2 for pairs in drawn)
+    # Any two of five cells are a pair in 1/5 of the passes, if there is anybody.
+    seen = [frozenset(pair) for pairs in drawn for pair in pairs]
+    for a, b in combinations(range(10, 15), 2):
+        share = 0.2 * bool(counts[a] + counts[b])
+        found = seen.count(frozenset((a, b))) / 4_000
+        assert abs(found - share) <= 4.5 * np.sqrt(share * (1 - share) / 4_000)
 
 
 def test_a_pass_over_a_grid_swaps_each_cell_once():
-    moves = grid(2, np.arange(6), passes=1)
-    [swap] = lines(moves)
-    change = np.zeros(6, dtype=int)
-    for cell, step in swap.items():
-        change[cell] = step
+    moves, change = grid(2, np.arange(6), passes=1), np.zeros(6, dtype=int)
+    [swap] = lines(moves, np.ones(6, dtype=int))
+    change[swap] = [1, -1, -1, 1]
     table = change.reshape(2, 3)
     assert np.all(table.sum(axis=0) == 0)
     assert np.all(table.sum(axis=1) == 0)
     assert np.abs(table).sum() == 4
+
+
+def test_swaps_are_left_out_if_there_is_nobody_to_swap():
+    moves = grid(2, np.arange(4), passes=1)
+    for counts in product(range(2), repeat=4):
+        able = counts[0] * counts[3] + counts[1] * counts[2] > 0
+        assert len(lines(moves, counts)) == able
+
+
+@njit
+def chosen_early(log_density, context, structure, schedule, counts, curvatures, draws):
+    """Leave out pairs without people at the start of the sweep, though cells move before."""
+    state = State(counts.copy(), start_values(structure, counts))
+    line, corners = new_line(structure, 4), np.empty((2, 4), dtype=np.int64)
+    n_pairs = pair_cells(schedule.place_cells, counts, corners, draws)
+    for k in range(schedule.single.size + n_pairs):
+        n_cells = 1 if k < schedule.single.size else 2
+        for i in range(n_cells):
+            line.cells[i] = schedule.single[k] if n_cells == 1 else corners[k - 1, i]
+            line.steps[i] = 1 - 2 * i
+        update_line(log_density, context, structure, curvatures, state, line, n_cells, draws)
+    return SweepOutcome(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
+
+
+def test_pairs_without_people_are_left_out_when_their_turn_comes():
+    """A cell that is filled by its own move exchanges people afterwards."""
+    tables, total = list(product(range(2), repeat=2)), np.array([0.0, -0.2, -0.9])
+    cells = [np.array([0.0, -0.4]), np.array([-0.3, -0.1])]
+    model = Model([[1, 0], [0, 1], [1, 1]], [*cells, total])
+    posterior = normalised([cells[0][x] + cells[1][y] + total[x + y] for x, y in tables])
+    moves = grid(1, np.arange(2), passes=1)._replace(single=np.array([0]))
+    exactly, early = (
+        model.matrix(tables, moves, [1.0] * 3, kernel) for kernel in (SWEEP, scripted(chosen_early))
+    )
+    assert error(exactly, posterior) < 1e-10
+    assert connected(exactly)
+    assert error(early, posterior) > 1e-3
