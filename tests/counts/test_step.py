@@ -408,7 +408,7 @@ def test_counts_on_a_tree_are_drawn_anew():
             for _ in range(10):
                 point, [stats] = step.step(point)
                 drawn.append(point["x"])
-                logp = step._log_density(point["x"].ravel(), step._given(point))
+                logp = step.sweep.log_density(point["x"].ravel(), step._given(point))
                 assert stats["count_logp"] == pytest.approx(logp)
             runs.append(np.array(drawn))
     np.testing.assert_array_equal(runs[0], runs[1])
