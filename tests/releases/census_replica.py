@@ -23,8 +23,11 @@ def sigma(level, query):
     return float(Fraction(BUDGET["global_scale"])) / sqrt(share)
 
 
-def noisy_rows(people, tracts, rng, queries=QUERIES):
-    """Columns of a noisy measurement file: of a table of tracts by all four attributes."""
+def noisy_rows(people, tracts, rng, queries=QUERIES, times=1):
+    """Columns of a noisy measurement file: of a table of tracts by all four attributes.
+
+    Noise can be some times that of the standard deviation that the rows tell.
+    """
     rows = {name: [] for name in ("geocode", "query_name", "query_shape", "value", "variance")}
     for level, length in LEVELS.items():
         for code in sorted({tract[:length] for tract in tracts}):
@@ -34,6 +37,7 @@ def noisy_rows(people, tracts, rng, queries=QUERIES):
                 over = tuple(k for k, name in enumerate(SHAPE) if name not in kept)
                 true, scale = table.sum(axis=over, keepdims=True), sigma(level, query)
                 noisy = pmd.DiscreteGaussianMechanism(scale).release(true, rng)
+                noisy = true + times * (noisy - true)
                 cells = (code, f"{query}_dpq", [*true.shape], noisy.ravel().tolist(), scale**2)
                 for column, cell in zip(rows.values(), cells, strict=True):
                     column.append(cell)
