@@ -1,4 +1,4 @@
-"""A model for each step and plan, and how it is sampled: small, as each is compiled anew."""
+"""A model for each step and way of sweeping, and how it is sampled: small, as all are compiled."""
 
 import numpy as np
 import pymc as pm
@@ -48,25 +48,6 @@ def regression():
     return model, {}
 
 
-def whole():
-    """By full evaluation, with NUTS."""
-    with pm.Model() as model:
-        mu = pm.Normal("mu", 0, 1)
-        x = pm.Normal("x", mu + 0.1 * Z, 1, shape=30)
-        pmd.LaplaceMechanism(0.5).potential("s", pt.sort(x)[15], released=0.3)
-    return model, {"conjugate": False}
-
-
-def known_totals():
-    """Exchanges that keep a sum."""
-    with pm.Model() as model:
-        p = pm.Beta("p", 1, 1)
-        x = pm.Bernoulli("x", p, shape=30)
-        pmd.invariant("total", x.sum(), 12)
-        pmd.LaplaceMechanism(2.0).potential("s", (x * (Z > 0)).sum(), released=5.0)
-    return model, {"tabulate": False}
-
-
 def counts():
     """A table of counts."""
     with pm.Model() as model:
@@ -96,5 +77,5 @@ def unknown_number():
     return model, {}
 
 
-KINDS = answers, records, table, regression, whole, known_totals, counts, collapsed, unknown_number
+KINDS = answers, records, table, regression, counts, collapsed, unknown_number
 MODELS = {each.__name__: each for each in KINDS}
