@@ -34,7 +34,7 @@ def assert_same_in_python(step, function, point, n_steps=40):
     compiled, made = function.jitted, []
 
     def both(*arguments):
-        given = [function._known[0], *arguments[1:]] if at else arguments
+        given = [function._rng, *arguments[1:]] if at else arguments
         expected = in_python(*copy.deepcopy(given))
         made.append(compiled(*arguments))
         for x, y in zip(made[-1], expected, strict=True):

@@ -436,7 +436,7 @@ def of_mechanism(name):
         "times": {"factor": 100.0},
         "in_ranges": {"edges": [1.0]},
         "noisy_range": {"released": np.array(released)},
-        "error_bound": {"beta": 0.1} | ({} if name == "QuantileMechanism" else {"k": 2}),
+        "error_bound": {"beta": 0.1} | ({} if "Quantile" in name else {"k": 2}),
         "intercept_scale": {"slope": 1.0},
         "statistic": {"x": CATEGORIES if name == "IntervalQuantileMechanism" else NUMBERS}
         | ({"y": NUMBERS} if name == "NoisyStats" else {}),

@@ -7,7 +7,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
-from pymc.blocking import RaveledVars
 from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt
 from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
@@ -30,16 +29,16 @@ class NUTS(pm.NUTS):
     aren't finite are left out: such a trajectory diverges; PyMC counts and reports that.
     """
 
-    def astep(self, q0: RaveledVars) -> Any:
+    def astep(self, q0: Any) -> Any:
         """Take a step; the first one of tuning from a jittered point."""
         with np.errstate(invalid="ignore", over="ignore"):
             return super().astep(self._jittered(q0) if self.tune and not self.iter_count else q0)
 
-    def _jittered(self, start: RaveledVars) -> RaveledVars:
+    def _jittered(self, start: Any) -> Any:
         at_rest = np.zeros_like(start.data)
         for _ in range(JITTER_TRIES):
             moved = start.data + self.rng.uniform(-1, 1, start.data.size)
-            point = RaveledVars(moved, start.point_map_info)
+            point = start._replace(data=moved)
             if np.isfinite(self.integrator.compute_state(point, at_rest).energy):
                 return point
         return start

@@ -1,5 +1,6 @@
 """InterweaveStep as a step of PyMC's: protocol, seeds, shared data, what tuning leads to."""
 
+import logging
 import warnings
 from itertools import islice
 
@@ -387,6 +388,7 @@ def test_moves_begin_in_tuning_if_a_parameter_crawls(waiting, monkeypatch):
 
 
 def test_moves_that_begin_in_tuning_are_the_same_in_other_processes(waiting, caplog):
+    caplog.set_level(logging.INFO, logger="pymc")
     model, build = waiting
     drawn = []
     for cores in (1, 2):

@@ -166,8 +166,8 @@ def test_each_iteration_leaves_the_posterior_whether_or_not_records_are_drawn_an
 
 
 def test_an_iteration_that_chooses_by_the_state_is_detected():
-    fault = {"walks = self.n_walks > 0": "walks = point['x'][0] > 0.5"}
-    with edited(DapperStep, "step", fault):
+    every_fourth = "if self.n_walks == 0 or self.sweeps_done % INDEPENDENT == 0:"
+    with edited(DapperStep, "_sweeps", {every_fourth: "if records[0][0] <= 0.5:"}):
         assert max(invariance_error(matrix) for matrix, _ in iteration_kernels()) > 1e-3
 
 
