@@ -1,7 +1,7 @@
 """A sweep over records of which quantiles were released: time per record, beside a table of counts.
 
-    python -m benchmarks.quantiles            a million records, and a thousand
-    python -m benchmarks.quantiles --short    fewer, for trying out
+    python -m benchmarks.quantiles --page docs/quantiles.md    a million records, and a thousand
+    python -m benchmarks.quantiles --short                     fewer, for trying out
 
 Run it alone on the machine. Times are of processor time, of a sweep in compiled code: proposals,
 and decisions on them. A ratio is to example 2 of the dapper paper, with as many records.
@@ -9,14 +9,18 @@ and decisions on them. A ratio is to example 2 of the dapper paper, with as many
 
 import argparse
 import warnings
+from pathlib import Path
 from time import process_time
 
 import numpy as np
 import pymc as pm
 
 import pymc_dapper as pmd
+from benchmarks._models import example
 from benchmarks.workloads import admissions
 from pymc_dapper.records.compiled.sweep import compile_sweep
+
+markdown = example("_markdown")
 
 
 def quantiles(n, m, scale, noise, alphas=(0.5,)):
@@ -52,13 +56,13 @@ def example_2(n):
 
 QUARTERS = (0.25, 0.5, 0.75)
 MODELS = {
-    "example 2: a table of 4 counts": example_2,
-    "histogram of 21 bins": lambda n: histogram(n, 21),
-    "median of 20 candidates, Gumbel noise": lambda n: quantiles(n, 20, 2.0, "gumbel"),
-    "median of 20 candidates, exponential noise": lambda n: quantiles(n, 20, 2.0, "exponential"),
-    "median of 100 candidates, Gumbel noise": lambda n: quantiles(n, 100, 2.0, "gumbel"),
-    "median of 100 candidates, exponential noise": lambda n: quantiles(n, 100, 2.0, "exponential"),
-    "three quartiles of 20 candidates": lambda n: quantiles(n, 20, 2.0, "gumbel", QUARTERS),
+    "a table of 4 counts (example 2)": example_2,
+    "a histogram of 21 bins": lambda n: histogram(n, 21),
+    "the median, of 20 candidates, Gumbel noise": lambda n: quantiles(n, 20, 2.0, "gumbel"),
+    "the same, exponential noise": lambda n: quantiles(n, 20, 2.0, "exponential"),
+    "the median, of 100 candidates, Gumbel noise": lambda n: quantiles(n, 100, 2.0, "gumbel"),
+    "the same, of 100, exponential noise": lambda n: quantiles(n, 100, 2.0, "exponential"),
+    "three quartiles, of 20 candidates each": lambda n: quantiles(n, 20, 2.0, "gumbel", QUARTERS),
 }
 
 
@@ -81,15 +85,18 @@ def per_record(model, names, n, times):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--short", action="store_true")
-    short = parser.parse_args().short
+    parser.add_argument("--page", type=Path, help="page to write the table into")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")  # releases are simulated
-    for n, times in [(10_000, 3)] if short else [(1_000_000, 10), (1_000, 2_000)]:
-        print(f"\n| {n:,} records | ns per record | times example 2 |\n| --- | ---: | ---: |")
-        base = None
-        for what, build in MODELS.items():
-            ns = per_record(*build(n), n, times)
-            base = base or ns
-            print(f"| {what} | {ns:.0f} | {ns / base:.1f} |", flush=True)
+    header, rows = ["released"], [[what] for what in MODELS]
+    for n, times in [(10_000, 3)] if given.short else [(1_000_000, 10), (1_000, 2_000)]:
+        header += [f"{n:,} records, ns", "times example 2"]
+        taken = [per_record(*build(n), n, times) for build in MODELS.values()]
+        for row, ns in zip(rows, taken, strict=True):
+            row += [f"{ns:.0f}", f"{ns / taken[0]:.1f}"]
+    table = markdown.table(header, rows, 1)
+    print(table)
+    markdown.fill_file(given.page, {"time of quantiles": table})
 
 
 if __name__ == "__main__":
