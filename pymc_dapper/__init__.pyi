@@ -70,6 +70,7 @@ from .sampling import sample
 from .sizes.reading import present
 from .sizes.step import SizeStep
 from .steps.function import FunctionStep
+from .steps.gibbs import GibbsStep
 from .studies import study
 from .synthetic import combine, synthetic_data
 from .tabulation import TabulationError, tabulate
@@ -90,6 +91,7 @@ __all__ = [
     "DiscreteLaplaceMechanism",
     "FunctionStep",
     "GaussianMechanism",
+    "GibbsStep",
     "IntervalQuantileMechanism",
     "InterweaveStep",
     "KNormMechanism",

@@ -28,6 +28,7 @@ from pymc_dapper.steps.building import (
     whole_graphs,
     without_c_compiler,
 )
+from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.progress import LOGGER, progress
 from pymc_dapper.steps.stats import told_once
 from pymc_dapper.tabulation.choice import Table, table_if_cheaper
@@ -127,6 +128,13 @@ def _tell_of_hierarchies(result: DataTree, model: Model) -> None:
             _quoted([rv.name for rv in followers]),
             _quoted([rv.name for rv in movers]),
         )
+
+
+def _in_turn(steps: list[BlockedStep], model: Model) -> list[BlockedStep] | GibbsStep:
+    """Have many iterations computed at once, where steps of ours take all variables."""
+    gibbs = GibbsStep(steps)
+    all_values = {x.name for x in model.value_vars}
+    return gibbs if gibbs.moved_in_blocks() == all_values else steps
 
 
 def _table(
@@ -287,7 +295,9 @@ def sample(
 
     def sampling() -> Any:
         with whole_graphs(unless=chosen), without_c_compiler(unless=chosen), told_once():
-            return pm.sample(draws, step=steps, model=sampled, var_names=var_names, **kwargs)
+            return pm.sample(
+                draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
+            )
 
     with telling_of_damage():
         # PyMC compiles the recorded variables, too, at the first draw.

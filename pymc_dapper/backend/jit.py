@@ -8,6 +8,7 @@ from pathlib import Path
 from traceback import walk_tb
 from typing import Any
 
+import numpy as np
 import pymc as pm
 from pytensor import In, Out, config
 from pytensor.compile.mode import Mode, get_mode
@@ -75,9 +76,15 @@ class JitFunction:
         if not self._by_address:
             return self.jitted(*arguments)
         rng, *others = arguments
+        return self.jitted(self.handed(rng), *others)
+
+    def handed(self, rng: np.random.Generator) -> Any:
+        """Return what compiled code is handed for a generator: itself, or its address."""
+        if not self._by_address:
+            return rng
         if rng is not self._rng:
             self._rng, self._at = rng, accelerate.accelerated("generators").address_of(rng)
-        return self.jitted(self._at, *others)
+        return self._at
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the machine code behind; what can't be accelerated here can't be elsewhere."""

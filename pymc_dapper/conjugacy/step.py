@@ -1,5 +1,6 @@
 """ConjugateStep: exact draws of parameters from their conditional distribution."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import prod
@@ -29,6 +30,7 @@ from pymc_dapper.graphs.view import Reading
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
+from pymc_dapper.steps.transition import Transition
 
 
 @dataclass_state
@@ -141,6 +143,19 @@ class ConjugateStep(Step):
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Draw each block of parameters given the present values of all other variables."""
         return self._update(point, self.rng), [{}]
+
+    @property
+    def transition(self) -> Transition | None:
+        """All draws, if they are made in compiled code."""
+        draw = self._draws[0]
+        if not isinstance(draw, _InCode):
+            return None
+        given = draw.given
+        return Transition(draw.draw, (), tuple(given.names), given.data, tuple(draw.names))
+
+    def ordinary(self) -> int:
+        """Nothing else is ever done, if draws are made in compiled code."""
+        return sys.maxsize if isinstance(self._draws[0], _InCode) else 0
 
     @property
     def is_one_block(self) -> bool:

@@ -1,5 +1,6 @@
 """InterweaveStep: parameters and records moved together, with the records' noise held fixed."""
 
+import sys
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -382,16 +383,25 @@ class InterweaveStep(Step):
                     self.tuning_paths[which].append(path)
                     self.tuning_evaluations[which].append(evaluations)
         self.steps_done += 1
-        stats = {
-            "interweave_accept": made / looked_at if looked_at else np.nan,
-            "interweave_moves": made,
-            WARNING_STAT: None,
-        }
+        stats = _statistics(made, looked_at)
         if tuning and not self.n_moves:
             stats[WARNING_STAT] = self._consider_moves(point)
         elif tuning:
             self._tune(point)
         return point, [stats]
+
+    def ordinary(self) -> int:
+        """Nothing is moved after tuning that has shown no need."""
+        still = self.steps_done >= max(self.tuning_steps, 1) and not any(self.n_moves)
+        return sys.maxsize if still else 0
+
+    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+        """Make the statistics of n iterations without moves."""
+        return [_statistics(0, 0) for _ in range(n)]
+
+    def passed(self, n: int) -> None:
+        """Count n iterations without moves."""
+        self.steps_done += n
 
     def _moves_in_tuning(self) -> int:
         """How many moves of each kind an iteration makes in tuning."""
@@ -534,6 +544,11 @@ class InterweaveStep(Step):
             UserWarning,
             stacklevel=2,
         )
+
+
+def _statistics(made: int, looked_at: int) -> dict[str, Any]:
+    accepted = made / looked_at if looked_at else np.nan
+    return {"interweave_accept": accepted, "interweave_moves": made, WARNING_STAT: None}
 
 
 def _is_doubling(done: int, first: int) -> bool:

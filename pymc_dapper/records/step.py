@@ -28,7 +28,7 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.plausibility import check_releases
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.start import RecordStart
-from pymc_dapper.records.compiled.sweep import CompiledSweep, compile_sweep
+from pymc_dapper.records.compiled.sweep import AS_DRAWN, CompiledSweep, compile_sweep
 from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
 from pymc_dapper.records.kernels.walk_tuning import (
     FEWEST_SWEEPS,
@@ -60,6 +60,7 @@ from pymc_dapper.steps.stats import (
     record_stat,
     warning_of,
 )
+from pymc_dapper.steps.transition import Transition
 from pymc_dapper.steps.variables import record_values
 
 LARGEST_ERROR = 1e-4
@@ -273,6 +274,46 @@ class DapperStep(Step):
             self._update(self._records(point), self._given(point), np.random.default_rng(0))
             warn_of_full_evaluation(reading, perf_counter() - began)
 
+    @property
+    def transition(self) -> Transition | None:
+        """A sweep; None if there is more to do, or not for all records."""
+        reading, sweep = self._reading, self.sweep
+        if self.exchange is not None or sweep.as_written is not None or reading.number is not None:
+            return None
+        told: list[tuple[tuple[int, ...], str]] = [((2,), "float64")]
+        if self.track_records:
+            told.append(((reading.n_records,), "bool"))
+        names = tuple(self._record_names)
+        reads = (*names, *self._given.names)
+        settings = (sweep.n_records, AS_DRAWN)
+        return Transition(sweep.function, settings, reads, self._given.data, names, tuple(told))
+
+    def ordinary(self) -> int:
+        """Until the chain is looked at again; not while tuning finds whether records walk."""
+        done, tune = self.sweeps_done, self.tuning_sweeps
+        if done == 0 or self.n_walks > 0 or self._never_moved or self.transition is None:
+            return 0
+        if done < tune:
+            tuned = tune >= FEWEST_SWEEPS and not self._reading.draws_anew
+            return 0 if tuned and done < tune // 4 else tune - done
+        drawn = done - tune
+        return min(x for x in self._looks if x > drawn) - drawn - 1
+
+    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+        """Make the statistics of n sweeps."""
+        stats = [
+            {"dapper_accept": accept, "dapper_mechanism_logp": logp, WARNING_STAT: None}
+            for accept, logp in told[0].tolist()
+        ]
+        if self.track_records:
+            for each, accepted in zip(stats, told[1], strict=True):
+                each[self._record_stat] = accepted
+        return stats
+
+    def passed(self, n: int) -> None:
+        """Count n sweeps."""
+        self.sweeps_done += n
+
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
         """Compare the compiled sweep with the model's own log-density."""
         rng = np.random.default_rng(0)
@@ -354,7 +395,8 @@ class DapperStep(Step):
         self._long_memory: LongMemory | None = None
         self.sweeps_done = 0
         self.tuning_sweeps = tune
-        self._draws, self._looks = draws, POWERS.union(looks(draws))
+        seen = looks(draws) if draws >= SHORTEST_CHAIN else []
+        self._draws, self._looks = draws, POWERS.union(seen)
         self.reach, self.n_walks = 1.0, 0
         self._forget_tuning()
 

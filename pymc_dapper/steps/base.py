@@ -22,6 +22,7 @@ from pymc_dapper.html import unfolding
 from pymc_dapper.steps.building import telling_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.progress import stage
+from pymc_dapper.steps.transition import Transition
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,
@@ -156,6 +157,22 @@ class Step(BlockedStep):
         self.stats_dtypes = [
             {**self.stats_dtypes[0], name: np.dtype((dtype, shape)) if shape else dtype}
         ]
+
+    @property
+    def transition(self) -> Transition | None:
+        """An ordinary iteration; None if it changes nothing, or isn't one compiled function."""
+        return None
+
+    def ordinary(self) -> int:
+        """For how many iterations from here on the step is its transition, and nothing else."""
+        return 0
+
+    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+        """Make the statistics of n such iterations, of arrays with a row for each."""
+        return [{} for _ in range(n)]
+
+    def passed(self, n: int) -> None:
+        """Count n iterations that weren't made by :meth:`step`."""
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain: use its generator, forget tuning, read shared data.

@@ -1,0 +1,225 @@
+"""GibbsStep: steps in turn, and many iterations of ours in one compiled call."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import is_
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from pymc.step_methods import BlockedStep, CompoundStep
+
+from pymc_dapper.backend.internals import PointType, RandomGenerator, StatsType
+from pymc_dapper.backend.iterations import Call, Iterations, Name
+from pymc_dapper.steps.base import Step
+from pymc_dapper.steps.transition import Transition
+
+SECONDS = 0.04
+"""A block takes about as long at most."""
+FIRST_BLOCK, MOST = 16, 2**16
+"""Iterations in a chain's first block, and at most; each may have twice as many as the last."""
+LARGEST_BLOCK, LARGEST_POINT = 2**22, 2**14
+"""Bytes of the values in a block, and of those in one iteration. To copy more of them takes as long
+as the calls that are saved."""
+FEWEST = 1000
+"""Chains with fewer iterations to go aren't worth compiling the loop."""
+
+
+@dataclass
+class _Block:
+    """Iterations that are computed already, and handed to PyMC one by one."""
+
+    start: PointType
+    states: list[Any]
+    """The point and the generators' states before them."""
+    rest: Iterator[tuple[tuple[np.ndarray, ...], PointType, StatsType]] = field(
+        default_factory=lambda: iter(())
+    )
+    """Values, the same as a point, and statistics of each."""
+    left: int = 0
+    """How many aren't handed out."""
+    handed_out: int = 0
+    last: tuple[np.ndarray | None, ...] = (None,)
+    """The values that were handed out last."""
+
+
+class GibbsStep(CompoundStep):
+    """Take steps in turn, and compute many iterations in one compiled call.
+
+    The chain is the one that PyMC makes of the same steps in a list, to the bit. Where only
+    compiled functions of this package take part, a block of iterations is computed at once and
+    handed to PyMC one by one. A block takes a twentieth of a second at most: the progress bar and
+    interrupts notice no difference. :func:`sample` uses it.
+
+    Parameters
+    ----------
+    steps : sequence of steps
+        In the order in which an iteration takes them. Others' may be among them.
+
+    Attributes
+    ----------
+    methods : list of steps
+        The steps.
+
+    Raises
+    ------
+    TypeError
+        If one isn't a step.
+
+    Notes
+    -----
+    Blocks need a :class:`DapperStep` or :class:`ConjugateStep` for each variable of the model.
+    Steps are called one after the other while one of them is tuned, looks for a possible start,
+    lets records walk or exchange, moves parameters with the records, or looks at the chain for a
+    warning; and if fewer than 1,000 iterations are left.
+
+    The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
+    the block is dropped, and computed again. So it is if another step has given the point other
+    values; they must be other arrays, since nobody sees that an array was written to.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=pmd.GibbsStep(pmd.assign_steps()))
+    """
+
+    def __init__(self, steps: Sequence[BlockedStep | CompoundStep]):
+        if not isinstance(steps, Sequence) or not steps:
+            raise TypeError(f"GibbsStep takes a list of steps, and not {steps!r}")
+        for step in steps:
+            if not isinstance(step, BlockedStep | CompoundStep):
+                raise TypeError(f"GibbsStep takes a list of steps, and {step!r} isn't one")
+        super().__init__(steps)
+        self._iterations: Iterations | None = None
+        self._begin(0)
+
+    def _begin(self, n_iterations: int) -> None:
+        self._left, self._longest = n_iterations, FIRST_BLOCK
+        self._seconds = float("inf")
+        self._block: _Block | None = None
+
+    def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
+        """Give each step a generator of its own, as PyMC does; a single one has the chain's."""
+        if len(self.methods) == 1:
+            self.methods[0].setup_chain(rng, tune, draws)
+        else:
+            super().setup_chain(rng, tune, draws)
+        self._begin(tune + draws)
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Make an iteration, or hand out one that was computed with others."""
+        block = self._block
+        if block is None or not all(map(is_, point.values(), block.last)):
+            self._settle()
+            block = self._computed(point)
+        self._left -= 1
+        if block is None:
+            began = perf_counter()
+            result = super().step(point)
+            self._seconds = max(perf_counter() - began, 1e-9)
+            self._longest = max(self._longest, 2)
+            return result
+        block.last, point, stats = next(block.rest)
+        block.handed_out += 1
+        block.left -= 1
+        if not block.left:
+            self._block, self._longest = None, min(2 * self._longest, MOST)
+            self._passed(block.handed_out)
+        return point, stats
+
+    def _computed(self, point: PointType) -> _Block | None:
+        """Compute a block of iterations; None if the next one needs more than compiled code."""
+        n = self._length(point)
+        if n < 2:
+            return None
+        self._block = block = _Block(point.copy(), [x.bit_generator.state for x in self._rngs()])
+        began = perf_counter()
+        try:
+            moved, told = self._run(point, n)
+        except MemoryError:
+            raise
+        except Exception:  # the step that fails says why, when it is called alone
+            self._settle()
+            if self._iterations is None:  # its loop can't be compiled: none in this chain
+                self._left = 0
+            return None
+        self._seconds = max(perf_counter() - began, 1e-9) / n
+        rows = dict(zip((id(step) for step, _ in self._drawing()), told, strict=True))
+        stats = [step.statistics(n, rows.get(id(step), [])) for step in self.methods]
+        values = list(zip(*(moved[name] for name in point), strict=True))
+        points = [dict(zip(point, x, strict=True)) for x in values]
+        block.rest = zip(values, points, map(list, zip(*stats, strict=True)), strict=True)
+        block.left = n
+        return block
+
+    def _length(self, point: PointType) -> int:
+        """For how many iterations a block can be computed; 0 if for none."""
+        ahead = self._left
+        for step in self.methods:
+            ahead = min(ahead, step.ordinary() if isinstance(step, Step) else 0)
+            if ahead < 2:
+                return 0
+        size = sum(np.asarray(x).nbytes for x in point.values())
+        few = self._iterations is None and self._left < FEWEST
+        if few or size > LARGEST_POINT or self.moved_in_blocks() != point.keys():
+            return 0
+        return min(
+            ahead, self._longest, int(SECONDS / self._seconds), LARGEST_BLOCK // max(size, 1)
+        )
+
+    def moved_in_blocks(self) -> set[str]:
+        """Names of the value variables that blocks can move."""
+        return {name for _, each in self._drawing() for name in each.moves}
+
+    def _run(self, point: PointType, n: int) -> Any:
+        """Make iterations: values of each variable, and what each step tells."""
+        values: dict[Name, Any] = {x: np.asarray(value, None, "C") for x, value in point.items()}
+        calls = []
+        for k, (_, each) in enumerate(self._drawing()):
+            settings: dict[Name, Any] = {(k, j): x for j, x in enumerate(each.settings)}
+            data: dict[Name, Any] = {(k, -1 - j): x for j, x in enumerate(each.data.values)}
+            values |= settings | data
+            takes: list[Name] = [*settings, *each.reads, *data]
+            calls.append(Call(each.function, takes, each.moves, each.tells))
+        if self._iterations is None:
+            self._iterations = Iterations(calls, values)
+        return self._iterations(n, self._rngs(), values)
+
+    def _settle(self) -> None:
+        """Drop the rest of a block, with generators and steps at what was handed out last."""
+        block = self._block
+        if block is None:
+            return
+        for rng, state in zip(self._rngs(), block.states, strict=True):
+            rng.bit_generator.state = state
+        if block.handed_out:
+            self._run(block.start, block.handed_out)
+        self._block, self._longest = None, max(block.handed_out, 1)
+        self._passed(block.handed_out)
+
+    def _passed(self, n: int) -> None:
+        for step in self.methods:
+            step.passed(n)
+
+    def _drawing(self) -> list[tuple[Step, Transition]]:
+        ours = [(x, x.transition) for x in self.methods if isinstance(x, Step)]
+        return [(step, found) for step, found in ours if found is not None]
+
+    def _rngs(self) -> list[np.random.Generator]:
+        return [step.rng for step, _ in self._drawing()]
+
+    @property
+    def sampling_state(self) -> Any:
+        """The state at the draw that was handed out last."""
+        self._settle()
+        return super().sampling_state
+
+    @sampling_state.setter
+    def sampling_state(self, state: Any) -> None:
+        self._block = None
+        CompoundStep.sampling_state.fset(self, state)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the machine code behind."""
+        self._settle()
+        return {**self.__dict__, "_iterations": None}
