@@ -91,6 +91,26 @@ def passed_on(monkeypatch, uncompiled):
     return options
 
 
+@pytest.fixture(scope="module")
+def records_of_a_beta():
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", pm.Beta("p", 1, 1), shape=3)
+        pmd.LaplaceMechanism(2.0).potential("sum", x.sum(), released=2.0)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("options", "in_blocks"),
+    [({"tabulate": False}, True), ({"tabulate": False, "conjugate": False}, False)],
+)
+def test_iterations_are_computed_at_once_if_steps_of_ours_take_all_variables(
+    records_of_a_beta, options, in_blocks, passed_on
+):
+    with evaluated_in_python():
+        pmd.sample(model=records_of_a_beta, **options)
+    assert isinstance(passed_on["step"], pmd.GibbsStep if in_blocks else list)
+
+
 @pytest.mark.usefixtures("uncompiled", "searches_as_users_have_them")
 def test_no_search_for_garbage_goes_through_all_libraries_while_chains_run(
     table_and_records, monkeypatch

@@ -12,6 +12,7 @@ import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
+from pymc.step_methods import BlockedStep
 
 import pymc_dapper as pmd
 from pymc_dapper import budget
@@ -44,6 +45,13 @@ def datavector(factor):
 MARGINAL = SimpleNamespace(
     noisy_measurement=np.array([1.0, 2.0]), clique=("sex",), stddev=2.0, query=datavector
 )
+
+
+class Idle(BlockedStep):
+    """A step that leaves its variables as they are."""
+
+    def step(self, point):
+        return point, [{}]
 
 
 def model():
@@ -188,6 +196,7 @@ VALID = {
         "draw": lambda rng, point: {"p": 0.5},
         **BY_MODEL,
     },
+    "GibbsStep": lambda: {"steps": [Idle([MODEL["p"]], model=MODEL)]},
     "assign_steps": lambda: {"records": [MODEL["record"]], "model": MODEL},
     "sample": lambda: {"draws": 5, "records": [MODEL["record"]], "model": MODEL},
     "tabulate": lambda: {"model": MODEL, "records": [MODEL["record"]]},

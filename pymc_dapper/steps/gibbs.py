@@ -39,7 +39,7 @@ class _Block:
     left: int = 0
     """How many aren't handed out."""
     handed_out: int = 0
-    last: tuple[np.ndarray | None, ...] = (None,)
+    last: tuple[np.ndarray, ...] = ()
     """The values that were handed out last."""
 
 
@@ -74,8 +74,8 @@ class GibbsStep(CompoundStep):
     warning; and if fewer than 1,000 iterations are left.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
-    the block is dropped, and computed again. So it is if another step has given the point other
-    values; they must be other arrays, since nobody sees that an array was written to.
+    the block is dropped, and computed again. So it is if somebody has changed the point. Don't
+    write to the arrays of a point, but replace them: nobody sees that an array was written to.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class GibbsStep(CompoundStep):
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make an iteration, or hand out one that was computed with others."""
         block = self._block
-        if block is None or not all(map(is_, point.values(), block.last)):
+        if block is None or not _has(point, block.last):
             self._settle()
             block = self._computed(point)
         self._left -= 1
@@ -132,10 +132,11 @@ class GibbsStep(CompoundStep):
         n = self._length(point)
         if n < 2:
             return None
-        self._block = block = _Block(point.copy(), [x.bit_generator.state for x in self._rngs()])
+        start = {name: np.array(x) for name, x in point.items()}  # PyMC writes to them in workers
+        self._block = block = _Block(start, [x.bit_generator.state for x in self._rngs()])
         began = perf_counter()
         try:
-            moved, told = self._run(point, n)
+            moved, told = self._run(start, n)
         except MemoryError:
             raise
         except Exception:  # the step that fails says why, when it is called alone
@@ -223,3 +224,10 @@ class GibbsStep(CompoundStep):
         """Leave the machine code behind."""
         self._settle()
         return {**self.__dict__, "_iterations": None}
+
+
+def _has(point: PointType, values: Sequence[np.ndarray]) -> bool:
+    """Whether a point has these values, in this order: the same arrays, as a rule, or copies."""
+    if all(map(is_, point.values(), values)):
+        return bool(values)
+    return all(x.tobytes() == y.tobytes() for x, y in zip(point.values(), values, strict=True))

@@ -165,9 +165,25 @@ def test_what_others_moved_within_a_block_is_noticed(model, steps, computed):
     assert computed
 
 
+@pytest.mark.parametrize("change", [None, moved])
+def test_a_point_may_be_the_same_arrays_with_other_values_each_time(model, steps, computed, change):
+    """As in PyMC's other processes, where it lies in shared memory."""
+    in_a_list = chain_of(begun(CompoundStep(steps)), model, change=change)
+    step, shared, found = begun(GibbsStep(steps)), model.initial_point(), []
+    for k in range(TUNE + DRAWS):
+        for name, value in {} if change is None else change(k, shared).items():
+            shared[name][...] = value
+        point, stats = step.step(shared)
+        found.append((point, stats))
+        for name, value in point.items():
+            shared[name][...] = value
+    assert same(found, in_a_list)
+    assert max(computed) > 5
+
+
 def test_a_block_that_goes_on_from_values_that_others_changed_would_show(model, steps, monkeypatch):
     """The twin of the test above takes any point for its own."""
-    monkeypatch.setattr(gibbs, "is_", lambda a, b: b is not None)
+    monkeypatch.setattr(gibbs, "_has", lambda point, values: len(values) > 0)
     in_a_list = chain_of(begun(CompoundStep(steps)), model, change=moved)
     assert not same(chain_of(begun(GibbsStep(steps)), model, change=moved), in_a_list)
 
