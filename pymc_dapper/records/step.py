@@ -291,7 +291,7 @@ class DapperStep(Step):
     def ordinary(self) -> int:
         """Until the chain is looked at again; not while tuning finds whether records walk."""
         done, tune = self.sweeps_done, self.tuning_sweeps
-        if done == 0 or self.n_walks > 0 or self._never_moved or self.transition is None:
+        if done == 0 or self.n_walks > 0 or self._never_moved is not None:
             return 0
         if done < tune:
             tuned = tune >= FEWEST_SWEEPS and not self._reading.draws_anew

@@ -97,6 +97,7 @@ class GibbsStep(CompoundStep):
         self._left, self._longest = n_iterations, FIRST_BLOCK
         self._seconds = float("inf")
         self._block: _Block | None = None
+        self._waits_for = self.methods[0]
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Give each step a generator of its own, as PyMC does; a single one has the chain's."""
@@ -156,9 +157,10 @@ class GibbsStep(CompoundStep):
     def _length(self, point: PointType) -> int:
         """For how many iterations a block can be computed; 0 if for none."""
         ahead = self._left
-        for step in self.methods:
+        for step in (self._waits_for, *self.methods):
             ahead = min(ahead, step.ordinary() if isinstance(step, Step) else 0)
             if ahead < 2:
+                self._waits_for = step  # it is asked first the next time
                 return 0
         size = sum(np.asarray(x).nbytes for x in point.values())
         few = self._iterations is None and self._left < FEWEST
