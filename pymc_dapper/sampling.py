@@ -134,7 +134,7 @@ def _in_turn(steps: list[BlockedStep], model: Model) -> list[BlockedStep] | Gibb
     """Have many iterations computed at once, where steps of ours take all variables."""
     gibbs = GibbsStep(steps)
     all_values = {x.name for x in model.value_vars}
-    return gibbs if gibbs.moved_in_blocks() == all_values else steps
+    return gibbs if gibbs.moved_in_blocks() >= all_values else steps
 
 
 def _table(

@@ -1,10 +1,11 @@
 """Several iterations of compiled functions, in one call from Python."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
@@ -14,23 +15,42 @@ from pytensor import config
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
-from pymc_dapper.backend.jit import JitFunction
-
-type Name = str | tuple[int, int]
-"""Of a variable or a constant."""
+from pymc_dapper.backend import accelerate
+from pymc_dapper.backend.jit import JitFunction, kept_on_disk
 
 
-class Call(NamedTuple):
-    """A function that each iteration calls."""
+class Drawing:
+    """A kernel that draws random numbers: ``kernel(rng, *numbers) -> (*vectors)``."""
 
-    function: JitFunction
-    """``function(rng, *taken) -> (*moved, *told)``."""
-    takes: Sequence[Name]
-    """Names of variables and constants."""
-    moves: Sequence[str]
-    """Names of the variables that it returns."""
-    tells: Sequence[tuple[tuple[int, ...], str]]
-    """Shape and type of each array that it returns after them."""
+    def __init__(self, kernel: Any):
+        self.jitted = kept_on_disk(kernel)
+
+    def handed(self, rng: np.random.Generator) -> Any:
+        """Return what the kernel is handed for a generator."""
+        by_address = accelerate.accelerated("generators")
+        return rng if by_address is None else by_address.address_of(rng)
+
+
+@dataclass(frozen=True)
+class Transition:
+    """A function that each iteration calls: it keeps the posterior, or draws numbers for another.
+
+    It is called as ``function(rng, *takes) -> (*moves, *tells)``.
+    """
+
+    function: JitFunction | Drawing
+    takes: tuple[Any, ...]
+    """Names of variables, and constants."""
+    moves: tuple[str, ...]
+    """Names of the variables that it returns. Those that a point doesn't have are for functions
+    after it, or for nobody."""
+    tells: tuple[tuple[tuple[int, ...], str], ...] = ()
+    """Shape and type of each array that is told of each iteration."""
+    draws: bool = True
+    """Whether it takes a generator."""
+    may_stay: bool = False
+    """Whether variables stay as they are if what it tells first has only zeros after the first
+    number."""
 
 
 class Iterations:
@@ -42,37 +62,34 @@ class Iterations:
 
     Parameters
     ----------
-    calls : sequence of Call
-        The functions.
-    values : mapping
-        Values of all variables and constants, by their names.
+    transitions : sequence of Transition
+        The functions. Together they move all variables.
+    point : mapping
+        Values of all variables.
     """
 
-    def __init__(self, calls: Sequence[Call], values: Mapping[Name, Any]):
-        self._calls = calls
-        self.variables = list(dict.fromkeys(chain.from_iterable(x.moves for x in calls)))
-        taken = dict.fromkeys(chain.from_iterable(x.takes for x in calls))
-        self._names: list[Name] = list(dict.fromkeys([*self.variables, *taken]))
-        functions = [call.function.jitted for call in calls]
+    def __init__(self, transitions: Sequence[Transition], point: Mapping[str, np.ndarray]):
+        functions = [each.function.jitted for each in transitions]
         if not all(map(is_jitted, functions)):  # evaluated in Python
             made: dict[str, Any] = {}
-            exec(self._source(values), made)
+            exec(_source(transitions, point), made)
             self._loop = made["iterations"]
             return
-        given = [numba.typeof(x) for x in self._given(values)]
-        of = dict(zip(self._names, given, strict=True))
-        rngs = [numba.typeof(x.function.handed(np.random.default_rng(0))) for x in calls]
-        signatures = [
-            _signature(call.function.jitted, (rng, *(of[name] for name in call.takes)))
-            for call, rng in zip(calls, rngs, strict=True)
-        ]
-        returned = [
-            getattr(each, "layout", "C") for x in signatures for each in x.return_type.types
-        ]
-        source = self._source(values, copies=set(returned) != {"C"})
+        values = _values(point)
+        of = dict(zip(point, map(numba.typeof, values), strict=True))
+        rngs, signatures = [], []
+        for each, function in zip(transitions, functions, strict=True):
+            own = [numba.typeof(each.function.handed(np.random.default_rng(0)))] * each.draws
+            taken = [of[x] if isinstance(x, str) else numba.typeof(x) for x in each.takes]
+            signatures.append(_signature(function, (*own, *taken)))
+            of |= dict(zip(each.moves, signatures[-1].return_type.types, strict=False)) | of
+            rngs += own
+        copies = any(getattr(x, "layout", "C") != "C" for s in signatures for x in s.return_type)
+        source = _source(transitions, point, copies=copies)
+        given = [numba.typeof(x) for x in (*values, *_constants(transitions))]
         written = [
             types.Array(numba.from_dtype(x.dtype), min(x.ndim, 2), "C")
-            for x in self._room(2, values)
+            for x in _room(2, transitions, point)
         ]
         whole = (types.int64, *map(types.FunctionType, signatures), *rngs, *given, *written)
         key = sha256(repr((source, whole)).encode()).hexdigest()
@@ -83,68 +100,93 @@ class Iterations:
         self._loop.disable_compile()
 
     def __call__(
-        self, n: int, rngs: Sequence[np.random.Generator], values: Mapping[Name, Any]
-    ) -> tuple[dict[str, list[np.ndarray]], list[list[np.ndarray]]]:
-        """Make n iterations.
+        self,
+        n: int,
+        transitions: Sequence[Transition],
+        rngs: Sequence[np.random.Generator],
+        point: Mapping[str, np.ndarray],
+    ) -> tuple[list[list[np.ndarray]], list[list[np.ndarray]]]:
+        """Make n iterations, each transition with its generator.
 
         Returns n values of each variable; and what each function tells, arrays with a row for each
         iteration.
         """
-        room, calls = self._room(n, values), self._calls
+        room = _room(n, transitions, point)
         flat = [x.reshape(len(x), prod(x.shape[1:])) if x.ndim > 2 else x for x in room]
-        handed = [call.function.handed(rng) for call, rng in zip(calls, rngs, strict=True)]
-        functions = [call.function.jitted for call in calls]
-        last = self._loop(n, *functions, *handed, *self._given(values), *flat)
-        moved = {
-            name: [*(rows if rows.ndim > 1 else [rows[i, ...] for i in range(n - 1)]), x]
-            for name, rows, x in zip(self.variables, room, last, strict=False)
-        }
-        told = iter(room[len(moved) :])
-        return moved, [[next(told) for _ in call.tells] for call in calls]
-
-    def _given(self, values: Mapping[Name, Any]) -> list[Any]:
-        """Values as compiled code takes them: arrays that can be written to."""
-        given = [values[name] for name in self._names]
-        return [np.require(x, None, ["C", "W"]) if isinstance(x, np.ndarray) else x for x in given]
-
-    def _room(self, n: int, values: Mapping[Name, Any]) -> list[np.ndarray]:
-        """Make arrays for all but the last values of each variable, and for what is told."""
-        moved = [values[name] for name in self.variables]
-        told = chain.from_iterable(call.tells for call in self._calls)
-        return [
-            *(np.empty((n - 1, *np.shape(x)), np.asarray(x).dtype) for x in moved),
-            *(np.empty((n, *shape), dtype) for shape, dtype in told),
+        pairs = [*zip(transitions, rngs, strict=True)]
+        handed = [each.function.handed(rng) for each, rng in pairs if each.draws]
+        functions = [each.function.jitted for each in transitions]
+        constants = _constants(transitions)
+        last = self._loop(n, *functions, *handed, *_values(point), *constants, *flat)
+        moved = [
+            [*(rows if rows.ndim > 1 else [rows[i, ...] for i in range(n - 1)]), x]
+            for rows, x in zip(room, last, strict=False)
         ]
+        told = iter(room[len(moved) :])
+        return moved, [[next(told) for _ in each.tells] for each in transitions]
 
-    def _source(self, values: Mapping[Name, Any], *, copies: bool = False) -> str:
-        """Write the loop."""
-        short = {name: f"x{k}" for k, name in enumerate(self._names)}
-        room = {name: f"all_{short[name]}" for name in self.variables}
-        lines, told = [], []
-        for k, call in enumerate(self._calls):
-            moved = [short[name] for name in call.moves]
-            tells = [f"told{k}_{j}" for j in range(len(call.tells))]
-            results = ", ".join([*moved, *tells])
-            taken = ", ".join([f"rng{k}", *(short[name] for name in call.takes)])
-            lines.append(f"{results}, = f{k}({taken})")
-            if copies:
-                lines += [f"{x} = {x}.copy()" for x in moved]
-            for x, (shape, _) in zip(tells, call.tells, strict=True):
-                lines += _copied(x, f"all_{x}", len(shape))
-            told += [f"all_{x}" for x in tells]
-        lines.append("if i < n - 1:")
-        for name, into in room.items():
-            lines += [f"    {x}" for x in _copied(short[name], into, np.ndim(values[name]))]
-        numbers = range(len(self._calls))
-        taken = ", ".join(
-            ["n", *(f"f{k}" for k in numbers), *(f"rng{k}" for k in numbers), *short.values()]
+
+def _constants(transitions: Sequence[Transition]) -> list[Any]:
+    return [x for each in transitions for x in each.takes if not isinstance(x, str)]
+
+
+def _values(point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Values as compiled code takes them."""
+    return [np.require(x, None, ["C", "W"]) for x in point.values()]
+
+
+def _room(
+    n: int, transitions: Sequence[Transition], point: Mapping[str, np.ndarray]
+) -> list[np.ndarray]:
+    """Make arrays for all but the last values of each variable, and for what is told."""
+    told = chain.from_iterable(each.tells for each in transitions)
+    return [
+        *(np.empty((n - 1, *x.shape), x.dtype) for x in point.values()),
+        *(np.empty((n, *shape), dtype) for shape, dtype in told),
+    ]
+
+
+def _source(
+    transitions: Sequence[Transition], point: Mapping[str, np.ndarray], *, copies: bool = False
+) -> str:
+    """Write the loop."""
+    short = {name: f"x{k}" for k, name in enumerate(point)}
+    for name in chain.from_iterable(each.moves for each in transitions):
+        short.setdefault(name, f"passed{len(short)}")
+    constants = iter(f"c{k}" for k in range(len(_constants(transitions))))
+    takes, lines, told = [], [], []
+    for k, each in enumerate(transitions):
+        takes += [f"rng{k}"] * each.draws
+        moved = [short[x] for x in each.moves]
+        tells = [f"told{k}_{j}" for j in range(len(each.tells))]
+        taken = [short[x] if isinstance(x, str) else next(constants) for x in each.takes]
+        returned = [f"new_{x}" for x in moved] + tells
+        lines.append(
+            f"{', '.join(returned)}, = f{k}({', '.join([f'rng{k}'] * each.draws + taken)})"
         )
-        body = "\n".join(f"        {line}" for line in lines)
-        last = ", ".join(short[name] for name in self.variables)
-        return (
-            f"def iterations({taken}, {', '.join([*room.values(), *told])}):\n"
-            f"    for i in range(n):\n{body}\n    return ({last},)"
-        )
+        if each.may_stay:  # numba takes longer for a sum
+            lines += ["moves = False", f"for j in range(1, {tells[0]}.size):"]
+            lines += [f"    moves |= {tells[0]}[j] > 0", "if moves:"]
+        lines += [f"{'    ' * each.may_stay}{x} = new_{x}{'.copy()' * copies}" for x in moved]
+        for x, (shape, _) in zip(tells, each.tells, strict=True):
+            lines += _copied(x, f"all_{x}", len(shape))
+        told += [f"all_{x}" for x in tells]
+    lines.append("if i < n - 1:")
+    for name, value in point.items():
+        copied = _copied(short[name], f"all_{short[name]}", value.ndim)
+        lines += [f"    {line}" for line in copied]
+    variables = [short[name] for name in point]
+    arguments = [
+        *("n", *(f"f{k}" for k in range(len(transitions))), *takes, *variables),
+        *(f"c{k}" for k in range(len(_constants(transitions)))),
+        *(f"all_{x}" for x in variables),
+        *told,
+    ]
+    body = "\n".join(f"        {line}" for line in lines)
+    return (
+        f"def iterations({', '.join(arguments)}):\n"
+        f"    for i in range(n):\n{body}\n    return ({', '.join(variables)},)"
+    )
 
 
 def _copied(x: str, into: str, ndim: int) -> list[str]:

@@ -21,6 +21,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
+from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
@@ -30,7 +31,6 @@ from pymc_dapper.graphs.view import Reading
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
-from pymc_dapper.steps.transition import Transition
 
 
 @dataclass_state
@@ -145,13 +145,14 @@ class ConjugateStep(Step):
         return self._update(point, self.rng), [{}]
 
     @property
-    def transition(self) -> Transition | None:
+    def transitions(self) -> Sequence[Transition]:
         """All draws, if they are made in compiled code."""
         draw = self._draws[0]
         if not isinstance(draw, _InCode):
-            return None
-        given = draw.given
-        return Transition(draw.draw, (), tuple(given.names), given.data, tuple(draw.names))
+            return ()
+        return [
+            Transition(draw.draw, (*draw.given.names, *draw.given.data.values), tuple(draw.names))
+        ]
 
     def ordinary(self) -> int:
         """Nothing else is ever done, if draws are made in compiled code."""

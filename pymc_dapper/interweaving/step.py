@@ -3,7 +3,7 @@
 import sys
 import warnings
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,12 +19,19 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
+from pymc_dapper.backend.iterations import Drawing, Transition
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import compile_moves
-from pymc_dapper.interweaving.kernels.moves import Fit, draw_variates
+from pymc_dapper.interweaving.kernels.moves import (
+    MAX_SHRINKS,
+    NORMALS,
+    Fit,
+    draw_flat,
+    draw_variates,
+)
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     FEWEST_FOR_FRAMES,
@@ -93,6 +100,34 @@ class Kind(NamedTuple):
         *vectors, factor = fit
         flat = [x.ravel() for x in (factor, *draw_variates(rng, n_moves, self.dim))]
         return self.move(*self.given(point), *uniforms, *vectors, *flat)
+
+    @property
+    def in_code(self) -> bool:
+        """Whether its numbers can be drawn in compiled code, as :func:`draw_flat` does."""
+        shapes = [x.type.shape for x in self.reading.uniforms]
+        return not self.reading.numbers and len(shapes) <= 1 and all(len(x) == 1 for x in shapes)
+
+    def transitions(self, n_moves: int, fit: Fit) -> list[Transition]:
+        """Return the draws of numbers, and the moves."""
+        if not self.in_code:
+            return []
+        of_records = [x.type.shape[0] for x in self.reading.uniforms]
+        *vectors, factor = fit
+        drawn = tuple(
+            f"{part} {id(self.move)}" for part in ("uniforms", "normals", "angles", "path")
+        )
+        numbers = (sum(of_records), n_moves * (2 * self.dim + NORMALS), n_moves * MAX_SHRINKS)
+        takes = (*self.given.names, *self.given.data.values, *drawn[: len(of_records)], *vectors)
+        takes = (*takes, factor.ravel(), *drawn[1:3])
+        moved, told = (*self.names, drawn[3]), (((1 + n_moves,), "float64"),)
+        move = Transition(self.move, takes, moved, told, draws=False, may_stay=True)
+        return [Transition(drawing(), numbers, drawn[:3]), move]
+
+
+@cache
+def drawing() -> Drawing:
+    """Draw a move's random numbers in compiled code, of all models alike."""
+    return Drawing(draw_flat)
 
 
 class InterweaveStep(Step):
@@ -390,17 +425,30 @@ class InterweaveStep(Step):
             self._tune(point)
         return point, [stats]
 
+    @property
+    def transitions(self) -> Sequence[Transition]:
+        """Moves of each kind, and before them the numbers that they take."""
+        found = []
+        for which, n_moves in enumerate(self.n_moves):
+            if n_moves > 0:
+                found += self._kind(which).transitions(n_moves, self.fits[which])
+        return found
+
     def ordinary(self) -> int:
-        """Nothing is moved after tuning that has shown no need."""
-        still = self.steps_done >= max(self.tuning_steps, 1) and not any(self.n_moves)
-        return sys.maxsize if still else 0
+        """Begin with the end of tuning, when moves are frozen."""
+        if self.steps_done < max(self.tuning_steps, 1):
+            return 0
+        making = (self._kind(which) for which, n in enumerate(self.n_moves) if n > 0)
+        return sys.maxsize if all(kind.in_code for kind in making) else 0
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
-        """Make the statistics of n iterations without moves."""
-        return [_statistics(0, 0) for _ in range(n)]
+        """Make the statistics of n iterations after tuning."""
+        looked_at = sum((x[:, 1:].sum(axis=1) for x in told), np.zeros(n)).astype(int)
+        made = sum(self.n_moves)
+        return [_statistics(made, number) for number in looked_at.tolist()]
 
     def passed(self, n: int) -> None:
-        """Count n iterations without moves."""
+        """Count n iterations after tuning."""
         self.steps_done += n
 
     def _moves_in_tuning(self) -> int:

@@ -23,6 +23,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
+from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.plausibility import check_releases
@@ -60,7 +61,6 @@ from pymc_dapper.steps.stats import (
     record_stat,
     warning_of,
 )
-from pymc_dapper.steps.transition import Transition
 from pymc_dapper.steps.variables import record_values
 
 LARGEST_ERROR = 1e-4
@@ -275,23 +275,28 @@ class DapperStep(Step):
             warn_of_full_evaluation(reading, perf_counter() - began)
 
     @property
-    def transition(self) -> Transition | None:
-        """A sweep; None if there is more to do, or not for all records."""
+    def transitions(self) -> Sequence[Transition]:
+        """A sweep; none if there is more to do, or not for all records."""
         reading, sweep = self._reading, self.sweep
-        if self.exchange is not None or sweep.as_written is not None or reading.number is not None:
-            return None
-        told: list[tuple[tuple[int, ...], str]] = [((2,), "float64")]
-        if self.track_records:
-            told.append(((reading.n_records,), "bool"))
+        if self._is_more_than_a_sweep():
+            return ()
         names = tuple(self._record_names)
-        reads = (*names, *self._given.names)
-        settings = (sweep.n_records, AS_DRAWN)
-        return Transition(sweep.function, settings, reads, self._given.data, names, tuple(told))
+        takes = (sweep.n_records, AS_DRAWN, *names, *self._given.names, *self._given.data.values)
+        tells: list[tuple[tuple[int, ...], str]] = [((2,), "float64")]
+        if self.track_records:
+            tells.append(((reading.n_records,), "bool"))
+        return [Transition(sweep.function, takes, names, tuple(tells))]
+
+    def _is_more_than_a_sweep(self) -> bool:
+        """Whether pairs exchange, digits are checked, or only some records are decided on."""
+        some = self._reading.number is not None
+        return some or self.exchange is not None or self.sweep.as_written is not None
 
     def ordinary(self) -> int:
         """Until the chain is looked at again; not while tuning finds whether records walk."""
         done, tune = self.sweeps_done, self.tuning_sweeps
-        if done == 0 or self.n_walks > 0 or self._never_moved is not None:
+        watched = self.n_walks > 0 or self._never_moved is not None
+        if done == 0 or watched or self._is_more_than_a_sweep():
             return 0
         if done < tune:
             tuned = tune >= FEWEST_SWEEPS and not self._reading.draws_anew

@@ -14,6 +14,7 @@ from rich.table import Column
 
 from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.internals import PointType, RandomGenerator
+from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import options
 from pymc_dapper.context import model_to_read, the_model
@@ -22,7 +23,6 @@ from pymc_dapper.html import unfolding
 from pymc_dapper.steps.building import telling_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.progress import stage
-from pymc_dapper.steps.transition import Transition
 from pymc_dapper.steps.variables import (
     chain_generator,
     check_call,
@@ -159,12 +159,12 @@ class Step(BlockedStep):
         ]
 
     @property
-    def transition(self) -> Transition | None:
-        """An ordinary iteration; None if it changes nothing, or isn't one compiled function."""
-        return None
+    def transitions(self) -> Sequence[Transition]:
+        """An iteration as compiled functions; none if it changes nothing, or is something else."""
+        return ()
 
     def ordinary(self) -> int:
-        """For how many iterations from here on the step is its transition, and nothing else."""
+        """For how many iterations from here on the step is its transitions, and nothing else."""
         return 0
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:

@@ -10,9 +10,8 @@ import numpy as np
 from pymc.step_methods import BlockedStep, CompoundStep
 
 from pymc_dapper.backend.internals import PointType, RandomGenerator, StatsType
-from pymc_dapper.backend.iterations import Call, Iterations, Name
+from pymc_dapper.backend.iterations import Iterations, Transition
 from pymc_dapper.steps.base import Step
-from pymc_dapper.steps.transition import Transition
 
 SECONDS = 0.04
 """A block takes about as long at most."""
@@ -21,7 +20,7 @@ FIRST_BLOCK, MOST = 16, 2**16
 LARGEST_BLOCK, LARGEST_POINT = 2**22, 2**14
 """Bytes of the values in a block, and of those in one iteration. To copy more of them takes as long
 as the calls that are saved."""
-FEWEST = 1000
+FEWEST = 2000
 """Chains with fewer iterations to go aren't worth compiling the loop."""
 
 
@@ -68,10 +67,10 @@ class GibbsStep(CompoundStep):
 
     Notes
     -----
-    Blocks need a :class:`DapperStep` or :class:`ConjugateStep` for each variable of the model.
-    Steps are called one after the other while one of them is tuned, looks for a possible start,
-    lets records walk or exchange, moves parameters with the records, or looks at the chain for a
-    warning; and if fewer than 1,000 iterations are left.
+    Blocks need a :class:`DapperStep`, :class:`ConjugateStep` or :class:`InterweaveStep` for each
+    variable of the model, small data, and 2,000 iterations to go. Steps are called one after the
+    other while one of them tunes itself, looks for a possible start, lets records walk or exchange,
+    or looks at the chain for a warning.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
     the block is dropped, and computed again. So it is if somebody has changed the point. Don't
@@ -90,7 +89,7 @@ class GibbsStep(CompoundStep):
             if not isinstance(step, BlockedStep | CompoundStep):
                 raise TypeError(f"GibbsStep takes a list of steps, and {step!r} isn't one")
         super().__init__(steps)
-        self._iterations: Iterations | None = None
+        self._loops: dict[tuple[Any, ...], Iterations] = {}
         self._begin(0)
 
     def _begin(self, n_iterations: int) -> None:
@@ -98,6 +97,7 @@ class GibbsStep(CompoundStep):
         self._seconds = float("inf")
         self._block: _Block | None = None
         self._waits_for = self.methods[0]
+        self._at_most: int | None = None
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Give each step a generator of its own, as PyMC does; a single one has the chain's."""
@@ -142,13 +142,15 @@ class GibbsStep(CompoundStep):
             raise
         except Exception:  # the step that fails says why, when it is called alone
             self._settle()
-            if self._iterations is None:  # its loop can't be compiled: none in this chain
+            if self._functions() not in self._loops:  # it can't be compiled: none in this chain
                 self._left = 0
             return None
         self._seconds = max(perf_counter() - began, 1e-9) / n
-        rows = dict(zip((id(step) for step, _ in self._drawing()), told, strict=True))
-        stats = [step.statistics(n, rows.get(id(step), [])) for step in self.methods]
-        values = list(zip(*(moved[name] for name in point), strict=True))
+        rows, stats = iter(told), []
+        for step in self.methods:
+            own = [x for _ in step.transitions for x in next(rows)]
+            stats.append(step.statistics(n, own))
+        values = list(zip(*moved, strict=True))
         points = [dict(zip(point, x, strict=True)) for x in values]
         block.rest = zip(values, points, map(list, zip(*stats, strict=True)), strict=True)
         block.left = n
@@ -157,36 +159,33 @@ class GibbsStep(CompoundStep):
     def _length(self, point: PointType) -> int:
         """For how many iterations a block can be computed; 0 if for none."""
         ahead = self._left
+        if self._at_most == 0 or (ahead < FEWEST and not self._loops):
+            return 0
         for step in (self._waits_for, *self.methods):
             ahead = min(ahead, step.ordinary() if isinstance(step, Step) else 0)
             if ahead < 2:
                 self._waits_for = step  # it is asked first the next time
                 return 0
-        size = sum(np.asarray(x).nbytes for x in point.values())
-        few = self._iterations is None and self._left < FEWEST
-        if few or size > LARGEST_POINT or self.moved_in_blocks() != point.keys():
-            return 0
-        return min(
-            ahead, self._longest, int(SECONDS / self._seconds), LARGEST_BLOCK // max(size, 1)
-        )
+        if self._at_most is None:
+            size = sum(np.asarray(x).nbytes for x in point.values())
+            moves_all = size <= LARGEST_POINT and self.moved_in_blocks() >= point.keys()
+            self._at_most = LARGEST_BLOCK // max(size, 1) if moves_all else 0
+        return min(ahead, self._longest, int(SECONDS / self._seconds), self._at_most)
 
     def moved_in_blocks(self) -> set[str]:
-        """Names of the value variables that blocks can move."""
-        return {name for _, each in self._drawing() for name in each.moves}
+        """Names of the value variables that blocks can move, among others."""
+        return {name for _, each in self._transitions() for name in each.moves}
 
     def _run(self, point: PointType, n: int) -> Any:
-        """Make iterations: values of each variable, and what each step tells."""
-        values: dict[Name, Any] = {x: np.asarray(value, None, "C") for x, value in point.items()}
-        calls = []
-        for k, (_, each) in enumerate(self._drawing()):
-            settings: dict[Name, Any] = {(k, j): x for j, x in enumerate(each.settings)}
-            data: dict[Name, Any] = {(k, -1 - j): x for j, x in enumerate(each.data.values)}
-            values |= settings | data
-            takes: list[Name] = [*settings, *each.reads, *data]
-            calls.append(Call(each.function, takes, each.moves, each.tells))
-        if self._iterations is None:
-            self._iterations = Iterations(calls, values)
-        return self._iterations(n, self._rngs(), values)
+        """Make iterations: values of each variable, and what each transition tells."""
+        steps, transitions = zip(*self._transitions(), strict=True)
+        functions = self._functions()
+        if functions not in self._loops:
+            self._loops[functions] = Iterations(transitions, point)
+        return self._loops[functions](n, transitions, [x.rng for x in steps], point)
+
+    def _functions(self) -> tuple[Any, ...]:
+        return tuple(each.function for _, each in self._transitions())
 
     def _settle(self) -> None:
         """Drop the rest of a block, with generators and steps at what was handed out last."""
@@ -204,12 +203,12 @@ class GibbsStep(CompoundStep):
         for step in self.methods:
             step.passed(n)
 
-    def _drawing(self) -> list[tuple[Step, Transition]]:
-        ours = [(x, x.transition) for x in self.methods if isinstance(x, Step)]
-        return [(step, found) for step, found in ours if found is not None]
+    def _transitions(self) -> list[tuple[Step, Transition]]:
+        ours = [x for x in self.methods if isinstance(x, Step)]
+        return [(step, each) for step in ours for each in step.transitions]
 
     def _rngs(self) -> list[np.random.Generator]:
-        return [step.rng for step, _ in self._drawing()]
+        return [x.rng for x in self.methods if isinstance(x, Step) and x.transitions]
 
     @property
     def sampling_state(self) -> Any:
@@ -225,7 +224,7 @@ class GibbsStep(CompoundStep):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the machine code behind."""
         self._settle()
-        return {**self.__dict__, "_iterations": None}
+        return {**self.__dict__, "_loops": {}}
 
 
 def _has(point: PointType, values: Sequence[np.ndarray]) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from pymc_dapper.backend.iterations import Call, Iterations
+from pymc_dapper.backend.iterations import Iterations, Transition, _source
 
 
 def drift(rng, slope, x, table):
@@ -28,17 +28,29 @@ def function(compiled, *, squeezed=True):
     return SimpleNamespace(jitted=compiled, handed=lambda rng: rng)
 
 
-def calls_of(compile_):
-    told = [((2,), "float64")]
+def transitions_of(compile_, slope=0.5):
+    told = (((2,), "float64"),)
     return [
-        Call(function(compile_(drift)), [(0, 0), "x", "table"], ["x", "table"], told),
-        Call(function(compile_(count)), ["x", "numbers"], ["numbers"], []),
+        Transition(function(compile_(drift)), (slope, "x", "table"), ("x", "table"), told),
+        Transition(function(compile_(count)), ("x", "numbers"), ("numbers",)),
     ]
 
 
+class Loop:
+    """Iterations of these functions."""
+
+    def __init__(self, compile_):
+        self.transitions = transitions_of(compile_)
+        self.iterations = Iterations(self.transitions, START)
+
+    def __call__(self, n, own, start=None):
+        moved, told = self.iterations(n, self.transitions, own, START if start is None else start)
+        return dict(zip(START, moved, strict=True)), told
+
+
+SLOPE = 0.5
 START = {
-    (0, 0): 0.5,
-    "x": np.array(1.0),
+    "x": np.array(-1.0),
     "table": np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]]),
     "numbers": np.array([1, 2, 3]),
 }
@@ -51,9 +63,7 @@ def rngs():
 def one_by_one(n):
     values, own, moved, told = dict(START), rngs(), [], []
     for _ in range(n):
-        values["x"], values["table"], tells = drift(
-            own[0], values[0, 0], values["x"], values["table"]
-        )
+        values["x"], values["table"], tells = drift(own[0], SLOPE, values["x"], values["table"])
         [values["numbers"]] = count(own[1], values["x"], values["numbers"])
         moved.append([values[name] for name in ("x", "table", "numbers")])
         told.append(tells)
@@ -62,19 +72,19 @@ def one_by_one(n):
 
 @pytest.fixture(scope="module")
 def compiled():
-    return Iterations(calls_of(njit), START)
+    return Loop(njit)
 
 
 @pytest.fixture(scope="module")
 def in_python():
-    return Iterations(calls_of(lambda f: f), START)
+    return Loop(lambda f: f)
 
 
 @pytest.mark.parametrize("how", ["compiled", "in_python"])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_iterations_are_those_of_the_functions_called_one_by_one(how, n, request):
     own = rngs()
-    moved, told = request.getfixturevalue(how)(n, own, START)
+    moved, told = request.getfixturevalue(how)(n, own)
     expected, expected_told, after = one_by_one(n)
     for k, name in enumerate(("x", "table", "numbers")):
         assert len(moved[name]) == n
@@ -90,22 +100,17 @@ def test_iterations_are_those_of_the_functions_called_one_by_one(how, n, request
 
 def test_a_loop_that_passes_on_old_values_would_show():
     """The twin's second function reads what the first one has read."""
-    twin = Iterations(calls_of(lambda f: f), START)
-    source = twin._source(START)
+    twin = Loop(lambda f: f)
+    source = _source(twin.transitions, START)
     loop = "    for i in range(n):\n"
     stale = source.replace(loop, f"{loop}        before = x0\n")
     stale = stale.replace("f1(rng1, x0", "f1(rng1, before")
     assert stale.count("before") == 2
     made = {}
     exec(stale, made)
-    twin._loop = made["iterations"]
-    moved, _ = twin(5, rngs(), {**START, "x": np.array(-30.0), (0, 0): -0.5})
-    assert moved["numbers"][0].tolist() == START["numbers"].tolist()
-    assert one_step_from(-30.0, -0.5) > 0
-
-
-def one_step_from(x, slope):
-    return drift(rngs()[0], slope, np.array(x), START["table"])[0]
+    twin.iterations._loop = made["iterations"]
+    moved, _ = twin(5, rngs())
+    assert not np.array_equal(moved["numbers"], [row[2] for row in one_by_one(5)[0]])
 
 
 def test_an_error_comes_through(compiled):
@@ -121,8 +126,40 @@ def test_arrays_that_nobody_may_write_to_are_taken(compiled):
 
 
 def test_values_that_are_handed_out_are_not_written_to_again(compiled):
-    moved, _ = compiled(4, rngs(), START)
+    moved, _ = compiled(4, rngs())
     before = [x.copy() for x in moved["numbers"]]
-    compiled(4, rngs(), START)
+    compiled(4, rngs())
     np.testing.assert_array_equal(moved["numbers"], before)
     assert START["numbers"].tolist() == [1, 2, 3]
+
+
+def noise(rng, n):
+    return (rng.random(n),)
+
+
+def shift(uniforms, numbers):
+    """Moves if the first uniform number is small; says so."""
+    return numbers + 1, np.array([uniforms[0], np.float64(uniforms[0] < 0.5)])
+
+
+@pytest.mark.parametrize("compile_", [njit, lambda f: f], ids=["compiled", "in_python"])
+def test_numbers_may_be_drawn_for_another_function_and_variables_stay(compile_):
+    start = {"numbers": np.array([1.0, 2.0])}
+    told = (((2,), "float64"),)
+    transitions = [
+        Transition(function(compile_(noise)), (3,), ("uniforms",)),
+        Transition(
+            function(compile_(shift)),
+            ("uniforms", "numbers"),
+            ("numbers",),
+            told,
+            draws=False,
+            may_stay=True,
+        ),
+    ]
+    pair = [np.random.default_rng(1)] * 2
+    [moved], [[], [outcomes]] = Iterations(transitions, start)(8, transitions, pair, start)
+    drawn = np.random.default_rng(1).random((8, 3))[:, 0]
+    np.testing.assert_array_equal(outcomes[:, 0], drawn)
+    np.testing.assert_array_equal(moved, start["numbers"] + np.cumsum(drawn < 0.5)[:, None])
+    assert 0 < np.sum(drawn < 0.5) < 8

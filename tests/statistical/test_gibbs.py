@@ -11,6 +11,7 @@ from scipy.special import beta as beta_function
 from scipy.special import comb
 
 import pymc_dapper as pmd
+from pymc_dapper.backend import iterations
 from pymc_dapper.backend.iterations import Iterations
 from pymc_dapper.steps import gibbs
 from tests.monte_carlo import z_score_of_mean
@@ -50,10 +51,10 @@ def exact():
 
 
 def sample(model, **options):
+    usual = {"draws": DRAWS, "tune": TUNE, "chains": 1, "cores": 1, "interweave": False}
     return pmd.sample(
-        **{"draws": DRAWS, "tune": TUNE, "chains": 1, "cores": 1, **options},
+        **{**usual, **options},
         model=model,
-        interweave=False,
         tabulate=False,
         random_seed=3,
         progressbar=False,
@@ -82,23 +83,27 @@ def blocks(monkeypatch):
     return lengths
 
 
-def test_draws_are_from_the_joint_posterior(model, blocks):
-    assert furthest(sample(model)) < 4
+@pytest.mark.parametrize("interweave", [False, True])
+def test_draws_are_from_the_joint_posterior(model, blocks, interweave):
+    drawn = sample(model, interweave=interweave)
+    assert furthest(drawn) < 4
     assert sum(blocks) > 0.9 * DRAWS
+    if interweave:
+        assert np.all(drawn.sample_stats["interweave_moves"] > 0)
 
 
 def test_a_loop_that_passes_on_old_values_is_caught(model, blocks, monkeypatch):
     """p is drawn given the records of the iteration before."""
-    source = Iterations._source
+    source = iterations._source
 
-    def stale(self, *arguments, **options):
-        written = source(self, *arguments, **options)
-        [x] = [f"x{k}" for k, name in enumerate(self._names) if name == "record"]
+    def stale(transitions, point, **options):
+        written = source(transitions, point, **options)
+        x = f"x{[*point].index('record')}"
         loop = "    for i in range(n):\n"
         edited = written.replace(loop, f"{loop}        before = {x}\n")
         return edited.replace(f"f1(rng1, {x}", "f1(rng1, before")
 
-    monkeypatch.setattr(Iterations, "_source", stale)
+    monkeypatch.setattr(iterations, "_source", stale)
     assert furthest(sample(model)) > 6
     assert sum(blocks) > 0.9 * DRAWS
 
@@ -106,7 +111,7 @@ def test_a_loop_that_passes_on_old_values_is_caught(model, blocks, monkeypatch):
 @pytest.mark.parametrize("options", [{}, {"mp_ctx": preloaded()}])
 def test_processes_draw_the_same(model, options, monkeypatch):
     """Those that are forked, and those that begin with nothing; and without blocks."""
-    several = {"draws": 1_200, "chains": 2, "cores": 2}
+    several = {"draws": 2_200, "chains": 2, "cores": 2}
     drawn = sample(model, **several, **options).posterior
     monkeypatch.setattr(gibbs, "FEWEST", np.inf)
     one_by_one = sample(model, **several | {"cores": 1}).posterior

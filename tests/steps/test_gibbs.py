@@ -38,6 +38,20 @@ def steps(model):
         ]
 
 
+@pytest.fixture(scope="module")
+def discrete():
+    """Records whose noise is drawn anew before they move with their parameter."""
+    with evaluated_in_python(), pm.Model() as model:
+        p = pm.Beta("p", 2, 2)
+        record = pm.Bernoulli("record", p, shape=5)
+        pm.Normal("noisy_sum", record.sum(), 1.5, observed=2.0)
+        return model, [
+            DapperStep([record]),
+            ConjugateStep([p]),
+            InterweaveStep([p], records=[record], moves=2),
+        ]
+
+
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Blocks in short chains, too; no clock decides on how long they are."""
@@ -107,6 +121,19 @@ def test_the_chain_is_that_of_the_steps_in_a_list(
     assert same(chain_of(begun(GibbsStep(steps)), model), expected)
     assert sum(computed) >= (20 if most > 1 else 0)
     assert max(computed, default=1) <= max(most, 2)
+
+
+@pytest.mark.parametrize("moves", [1, 3])
+def test_so_it_is_with_moves_by_interweaving(model, steps, discrete, moves, computed):
+    with evaluated_in_python(), model:
+        records = [model["x"], model["y"]]
+        interweave = InterweaveStep([model["mu"]], records=records, moves=moves)
+    for of, own in (model, [*steps[:2], interweave]), discrete:
+        in_a_list = chain_of(begun(CompoundStep(own)), of)
+        computed.clear()
+        assert same(chain_of(begun(GibbsStep(own)), of), in_a_list)
+        assert sum(computed) >= 20
+        assert in_a_list[-1][1][2]["interweave_moves"] == (moves if of is model else 2)
 
 
 def test_another_seed_gives_another_chain(model, steps, expected):
@@ -216,7 +243,7 @@ def test_it_is_copied_to_other_processes_as_it_is_at_a_draw(model, steps, expect
     step = begun(GibbsStep(steps))
     [*_, (point, _)] = before = chain_of(step, model, TUNE + 5)
     copied = step.__getstate__()
-    assert copied["_iterations"] is None
+    assert copied["_loops"] == {}
     assert copied["_block"] is None
     assert same(before + chain_of(step, model, TUNE + DRAWS - TUNE - 5, point), expected)
 

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from pymc_dapper.backend.draws import fill_normal, fill_uniform
 from pymc_dapper.kernels.fast_math import is_finite
 
 DEGREES_OF_FREEDOM = 4
@@ -70,6 +71,18 @@ def draw_variates(rng: np.random.Generator, k: int, dim: int) -> Variates:
         rng.standard_normal((k, 2 * dim + NORMALS)),
         rng.random((k, MAX_SHRINKS)),
     )
+
+
+@njit
+def draw_flat(
+    rng: np.random.Generator, n_uniforms: int, n_normals: int, n_angles: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw uniform noise of records, and then the numbers of moves, in compiled code."""
+    uniforms, normals, angles = np.empty(n_uniforms), np.empty(n_normals), np.empty(n_angles)
+    fill_uniform(rng, 1, uniforms)
+    fill_normal(rng, 1, normals)
+    fill_uniform(rng, 1, angles)
+    return uniforms, normals, angles
 
 
 @njit
