@@ -3,8 +3,8 @@
 import sys
 import warnings
 from collections.abc import Sequence
-from functools import cache, partial
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from pymc.model import Model
@@ -19,25 +19,19 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
-from pymc_dapper.backend.iterations import Drawing, Transition
-from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
-from pymc_dapper.interweaving.compiled.moves import compile_moves
+from pymc_dapper.interweaving.compiled.moves import Kind, compile_moves
 from pymc_dapper.interweaving.kernels.moves import (
-    MAX_SHRINKS,
-    NORMALS,
     Fit,
-    draw_flat,
-    draw_variates,
 )
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     FEWEST_FOR_FRAMES,
     FIRST_FIT,
     MIN_MEASURED,
-    Costs,
     beside,
     best_numbers_of_moves,
     fit_draws,
@@ -74,60 +68,6 @@ class InterweaveStepState(StepMethodState):
     fits: list[Fit]
     tuning_paths: list[list[np.ndarray]]
     tuning_evaluations: list[list[list[int]]]
-
-
-class Kind(NamedTuple):
-    """Moves with something of the records held fixed: the noise, or all but a frame."""
-
-    reading: NonCentredModel
-    move: JitFunction
-    costs: Costs
-    given: Given
-    dim: int
-    """Number of moved coordinates."""
-    names: tuple[str, ...]
-    """Names of all returned variables: parameters, numbers and records."""
-
-    def call(
-        self,
-        point: PointType,
-        uniforms: Sequence[np.ndarray],
-        fit: Fit,
-        n_moves: int,
-        rng: np.random.Generator,
-    ) -> tuple[Any, ...]:
-        """Move parameters and records; return them, the path, and the kernel's outcome."""
-        *vectors, factor = fit
-        flat = [x.ravel() for x in (factor, *draw_variates(rng, n_moves, self.dim))]
-        return self.move(*self.given(point), *uniforms, *vectors, *flat)
-
-    @property
-    def in_code(self) -> bool:
-        """Whether its numbers can be drawn in compiled code, as :func:`draw_flat` does."""
-        shapes = [x.type.shape for x in self.reading.uniforms]
-        return not self.reading.numbers and len(shapes) <= 1 and all(len(x) == 1 for x in shapes)
-
-    def transitions(self, n_moves: int, fit: Fit) -> list[Transition]:
-        """Return the draws of numbers, and the moves."""
-        if not self.in_code:
-            return []
-        of_records = [x.type.shape[0] for x in self.reading.uniforms]
-        *vectors, factor = fit
-        drawn = tuple(
-            f"{part} {id(self.move)}" for part in ("uniforms", "normals", "angles", "path")
-        )
-        numbers = (sum(of_records), n_moves * (2 * self.dim + NORMALS), n_moves * MAX_SHRINKS)
-        takes = (*self.given.names, *self.given.data.values, *drawn[: len(of_records)], *vectors)
-        takes = (*takes, factor.ravel(), *drawn[1:3])
-        moved, told = (*self.names, drawn[3]), (((1 + n_moves,), "float64"),)
-        move = Transition(self.move, takes, moved, told, draws=False, may_stay=True)
-        return [Transition(drawing(), numbers, drawn[:3]), move]
-
-
-@cache
-def drawing() -> Drawing:
-    """Draw a move's random numbers in compiled code, of all models alike."""
-    return Drawing(draw_flat)
 
 
 class InterweaveStep(Step):

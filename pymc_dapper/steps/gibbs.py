@@ -231,4 +231,4 @@ def _has(point: PointType, values: Sequence[np.ndarray]) -> bool:
     """Whether a point has these values, in this order: the same arrays, as a rule, or copies."""
     if all(map(is_, point.values(), values)):
         return bool(values)
-    return all(x.tobytes() == y.tobytes() for x, y in zip(point.values(), values, strict=True))
+    return all(x.tobytes() == y.tobytes() for x, y in zip(point.values(), values, strict=False))

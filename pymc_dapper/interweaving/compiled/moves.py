@@ -1,14 +1,17 @@
 """The compiled move of parameters and records, with the records' noise held fixed."""
 
-from collections.abc import Iterator
-from functools import reduce
+from collections.abc import Iterator, Sequence
+from functools import cache, reduce
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph import FunctionGraph
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import PointType
+from pymc_dapper.backend.iterations import Drawing, Transition
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import JOINING, joins_operations, rewritten
 from pymc_dapper.graphs.costs import nanoseconds
@@ -16,10 +19,18 @@ from pymc_dapper.graphs.joins import with_sums_before_joins
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
-from pymc_dapper.interweaving.kernels.moves import Fit, Variates
+from pymc_dapper.interweaving.kernels.moves import (
+    MAX_SHRINKS,
+    NORMALS,
+    Fit,
+    Variates,
+    draw_flat,
+    draw_variates,
+)
 from pymc_dapper.interweaving.kernels.tuning import Costs, counted
 from pymc_dapper.interweaving.reading import NonCentredModel
 from pymc_dapper.interweaving.reading.coordinates import Coordinates
+from pymc_dapper.steps.base import Given
 
 LARGEST_NUMBER = 2**31 - 1
 ROUNDING = 1e-6
@@ -149,3 +160,57 @@ def _come_back(reading: NonCentredModel) -> TensorVariable:
         else:
             conditions.append(pt.eq(record, back).all())
     return reduce(pt.and_, conditions, pt.constant(True, dtype="bool"))
+
+
+class Kind(NamedTuple):
+    """Moves with something of the records held fixed: the noise, or all but a frame."""
+
+    reading: NonCentredModel
+    move: JitFunction
+    costs: Costs
+    given: Given
+    dim: int
+    """Number of moved coordinates."""
+    names: tuple[str, ...]
+    """Names of all returned variables: parameters, numbers and records."""
+
+    def call(
+        self,
+        point: PointType,
+        uniforms: Sequence[np.ndarray],
+        fit: Fit,
+        n_moves: int,
+        rng: np.random.Generator,
+    ) -> tuple[Any, ...]:
+        """Move parameters and records; return them, the path, and the kernel's outcome."""
+        *vectors, factor = fit
+        flat = [x.ravel() for x in (factor, *draw_variates(rng, n_moves, self.dim))]
+        return self.move(*self.given(point), *uniforms, *vectors, *flat)
+
+    @property
+    def in_code(self) -> bool:
+        """Whether its numbers can be drawn in compiled code, as :func:`draw_flat` does."""
+        shapes = [x.type.shape for x in self.reading.uniforms]
+        return not self.reading.numbers and len(shapes) <= 1 and all(len(x) == 1 for x in shapes)
+
+    def transitions(self, n_moves: int, fit: Fit) -> list[Transition]:
+        """Return the draws of numbers, and the moves."""
+        if not self.in_code:
+            return []
+        of_records = [x.type.shape[0] for x in self.reading.uniforms]
+        *vectors, factor = fit
+        drawn = tuple(
+            f"{part} {id(self.move)}" for part in ("uniforms", "normals", "angles", "path")
+        )
+        numbers = (sum(of_records), n_moves * (2 * self.dim + NORMALS), n_moves * MAX_SHRINKS)
+        takes = (*self.given.names, *self.given.data.values, *drawn[: len(of_records)], *vectors)
+        takes = (*takes, factor.ravel(), *drawn[1:3])
+        moved, told = (*self.names, drawn[3]), (((1 + n_moves,), "float64"),)
+        move = Transition(self.move, takes, moved, told, draws=False, may_stay=True)
+        return [Transition(drawing(), numbers, drawn[:3]), move]
+
+
+@cache
+def drawing() -> Drawing:
+    """Draw a move's random numbers in compiled code, of all models alike."""
+    return Drawing(draw_flat)
