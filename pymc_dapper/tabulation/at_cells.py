@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import io_toposort
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Alloc, ARange, Join, MakeVector
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.op import RandomVariable
@@ -26,9 +26,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe
 from pymc_dapper.graphs.ops import AlongAxes, Keeps, Maps, Moves, Multiplies, action_of
-from pymc_dapper.graphs.rebuild import dependent_variables
-from pymc_dapper.records.reading.roles import Fixed, Role, Rows
-from pymc_dapper.records.reading.rules import follow_records
+from pymc_dapper.records.reading.roles import Rows
+from pymc_dapper.records.reading.rows_of_others import for_others, not_separate
 from pymc_dapper.tabulation.errors import TabulationError
 
 Leaf = Callable[[TensorVariable, int], TensorVariable]
@@ -42,9 +41,7 @@ class AtCells:
     ``records`` maps record variables, of shape (n,), to their values in each of ``n_cells``.
     """
 
-    def __init__(
-        self, n: int, n_cells: int, records: Mapping[Variable, TensorVariable], leaf: Leaf
-    ):
+    def __init__(self, n: int, n_cells: int, records: Mapping[Variable, Variable], leaf: Leaf):
         self._n, self._n_cells = n, n_cells
         self._records = dict(records)
         self._leaf = leaf
@@ -52,29 +49,12 @@ class AtCells:
 
     def rewrite(self, graph: TensorVariable) -> TensorVariable:
         """Rewrite a graph with an entry for each record along its first axis, public or not."""
-        dependent = dependent_variables(self._records, [graph])
-        if graph not in dependent:
+        if set(self._records).isdisjoint(ancestors([graph])):
             return self._rows(graph, 0)
-        roles: dict[Variable, Role] = {x: Rows(0) for x in self._records}
-        new: dict[Variable, Variable] = dict(self._records)
-        for node in io_toposort([], [graph]):
-            if dependent.isdisjoint(node.outputs) or node.outputs[0] in new:
-                continue
-            given = [roles.get(x, Fixed()) for x in node.inputs]
-            rows = _rows_of(node, given)
-            inputs = self._inputs(node, rows, [new.get(x) for x in node.inputs])
-            made = node.clone_with_new_inputs(inputs, strict=False)
-            # That it acts likewise on cells: they are more or less than there were records.
-            same = _rows_of(
-                made, [r if x in new else Fixed() for x, r in zip(node.inputs, given, strict=True)]
-            )
-            if same.axis != rows.axis:
-                raise _unknown(node)
-            roles[node.outputs[0]], new[node.outputs[0]] = rows, made.outputs[0]
-        role = roles[graph]
-        if not isinstance(role, Rows) or role.axis != 0:
+        role, new = for_others(graph, self._records, self._inputs)
+        if role.axis != 0:
             raise TabulationError(f"{graph} has no entry for each record along its first axis")
-        return new[graph]
+        return new
 
     # -- graphs that depend on records -------------------------------------------------------------
 
@@ -88,7 +68,7 @@ class AtCells:
             shape = pt.as_tensor(first[1])
             return [first[0], pt.set_subtensor(shape[0], self._n_cells)]
         if isinstance(op, Reshape | RandomVariable):
-            raise _unknown(node)
+            raise not_separate(node)
         if isinstance(op, AdvancedSubtensor | AdvancedIncSubtensor):
             return self._look_up(node, role, new)
         match action_of(op, node):
@@ -111,7 +91,7 @@ class AtCells:
                 known = all(y is not None or self._is_same_for_all(x) for x, y in pairs)
                 if known or isinstance(action_of(op, node), Multiplies):
                     return first
-        raise _unknown(node)
+        raise not_separate(node)
 
     def _aligned(self, x: Variable, axis: int) -> Variable:
         """Return a public input at the cells, if it has an entry for each record."""
@@ -156,14 +136,14 @@ class AtCells:
                 shape[axis] = self._n_cells
                 found[index] = pt.constant(np.arange(self._n_cells).reshape(shape))
             elif arrays[0] in at and arrays[0].type.shape[k] == self._n:
-                raise _unknown(node)  # records picked by a public index
+                raise not_separate(node)  # records picked by a public index
             else:
                 found[index] = self._rows(index, axis)
         made = [table]
         if fills:
             values = arrays[1]
             if not picks_records:
-                raise _unknown(node)
+                raise not_separate(node)
             made.append(at.get(values, self._aligned(values, 0) if values.type.ndim else values))
         return [*made, *(found.get(x, x) for x in index_inputs)]
 
@@ -258,20 +238,6 @@ class AtCells:
                 if inner not in axes:
                     return [self._rows(inputs[0], inner)]
         return None
-
-
-def _rows_of(node: Apply, roles: Sequence[Role]) -> Rows:
-    """Return the role of the only output, if slice i depends on record i."""
-    role, *others = follow_records(node.op, node, roles)
-    if others or not isinstance(role, Rows) or role.records is not None:
-        raise _unknown(node)
-    return role
-
-
-def _unknown(node: Apply) -> TabulationError:
-    return TabulationError(
-        f"the operation {describe(node)} isn't known to treat each record by itself"
-    )
 
 
 def _shown(x: Variable) -> str:

@@ -17,8 +17,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.ops import Keeps, Maps, action_of
-from pymc_dapper.graphs.rebuild import dependent_variables, with_inputs
+from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows
+from pymc_dapper.records.reading.rows_of_others import for_others, not_separate
 from pymc_dapper.records.reading.rules import follow_records
 
 
@@ -44,9 +45,27 @@ def of_all_records(graph: TensorVariable, records: Sequence[TensorVariable]) -> 
     n = records[0].type.shape[0]
     times = np.bincount(order, minlength=n)
     times = times.astype(np.min_scalar_type(times.max()))
-    spread = _Spread(records, order, n, known=times.max() == 1)
-    new = spread.over_all(terms)
-    if new is None:
+    picks = _picks(terms, records, order)
+    unpicked = dependent_variables(records, [terms]) - dependent_variables(picks, [terms])
+
+    def inputs_of(node: Apply, rows: Rows, found: Sequence[Variable | None]) -> list[Variable]:
+        inputs = []
+        for x, of_all in zip(node.inputs, found, strict=True):
+            made = of_all
+            if made is None and isinstance(action_of(node.op, node), Maps | Keeps):
+                made = _spread(x, rows.axis + x.type.ndim - node.outputs[0].type.ndim, order, times)
+            elif made is None and len(order) not in getattr(x.type, "shape", ()):
+                made = x
+            if made is None or x in unpicked:
+                raise not_separate(node)
+            inputs.append(made)
+        return inputs
+
+    try:
+        role, new = for_others(terms, picks, inputs_of)
+    except (NotAdditiveError, UnknownOperationError):
+        return graph
+    if role.axis != 0 or new.type.shape[0] not in (n, None):
         return graph
     weight = pt.constant(times.reshape((n, *(1,) * (new.type.ndim - 1))))
     # A term that isn't a number at others must not matter.
@@ -69,90 +88,47 @@ def _scattered(graph: TensorVariable) -> tuple[TensorVariable, np.ndarray] | Non
     return terms, order
 
 
-class _Spread:
-    """Rewrites a graph with a slice for each picked record as one with a slice for each record."""
-
-    def __init__(
-        self, records: Sequence[TensorVariable], order: np.ndarray, n: int, *, known: bool
-    ):
-        self._records, self._order, self._n = records, order, n
-        self._known = known  # whether no record was picked twice
-        self._roles: dict[Variable, Role] = {x: Rows(0) for x in records}
-        self._new: dict[Variable, tuple[TensorVariable, int]] = {}
-
-    def over_all(self, terms: TensorVariable) -> TensorVariable | None:
-        """Return the graph, or None if it isn't known to treat records separately."""
-        dependent = dependent_variables(list(self._records), [terms])
-        for node in io_toposort([], [terms]):
-            if dependent.isdisjoint(node.outputs):
-                continue
-            of_records = [x for x in node.inputs if x in dependent]
-            picked = [x in self._new for x in of_records]
-            if not any(picked):
-                self._follow(node, of_records)
-            elif not (all(picked) and self._rewrite(node)):
-                return None
-        new, axis = self._new.get(terms, (None, 0))
-        return new if axis == 0 else None
-
-    def _follow(self, node: Apply, of_records: Sequence[Variable]) -> None:
-        """Note roles of variables before the selection; remove selections of the wanted records."""
-        if not all(isinstance(self._roles.get(x), Rows) for x in of_records):
-            return
-        given = [self._roles.get(x, Fixed()) for x in node.inputs]
+def _picks(
+    terms: TensorVariable, records: Sequence[TensorVariable], order: np.ndarray
+) -> dict[Variable, Variable]:
+    """Find selections of the wanted records, and the arrays that they are selected from."""
+    dependent = dependent_variables(records, [terms])
+    roles: dict[Variable, Role] = {x: Rows(0) for x in records}
+    found: dict[Variable, Variable] = {}
+    for node in io_toposort([], [terms]):
+        of_records = [roles.get(x) for x in node.inputs if x in dependent]
+        if not of_records or not all(isinstance(role, Rows) for role in of_records):
+            continue
+        given = [roles.get(x, Fixed()) for x in node.inputs]
         try:
-            roles = follow_records(node.op, node, given)
+            made = follow_records(node.op, node, given)
         except (NotAdditiveError, UnknownOperationError):
-            return
-        self._roles.update(zip(node.outputs, roles, strict=True))
-        x, role = node.inputs[0], roles[0]
-        if not isinstance(node.op, AdvancedSubtensor | Subtensor) or len(node.op.idx_list) != 1:
-            return
-        whole = given[0]
-        if not isinstance(whole, Rows) or whole.axis != 0 or whole.records is not None:
-            return
-        if isinstance(role, Rows) and role.axis == 0 and role.records is not None:
-            records = known_value(role.records)
-            if records is not None and np.array_equal(records, self._order):
-                self._new[node.outputs[0]] = x, 0
+            continue
+        selects = isinstance(node.op, AdvancedSubtensor | Subtensor) and len(node.op.idx_list) == 1
+        if selects and _in_order(given[0]) and _has_order(made[0], order):
+            found[node.outputs[0]] = node.inputs[0]
+        else:
+            roles.update(zip(node.outputs, made, strict=True))
+    return found
 
-    def _rewrite(self, node: Apply) -> bool:
-        given: list[Role] = [
-            Rows(self._new[x][1]) if x in self._new else Fixed() for x in node.inputs
-        ]
-        try:
-            roles = follow_records(node.op, node, given)
-        except (NotAdditiveError, UnknownOperationError):
-            return False
-        [output], [role] = node.outputs, roles
-        if not isinstance(role, Rows) or role.records is not None:
-            return False
-        inputs: list[Variable] = []
-        for x in node.inputs:
-            if x in self._new:
-                inputs.append(self._new[x][0])
-            elif isinstance(action_of(node.op, node), Maps | Keeps):
-                made = self._spread(x, role.axis + x.type.ndim - output.type.ndim)
-                if made is None:
-                    return False
-                inputs.append(made)
-            elif len(self._order) in getattr(x.type, "shape", ()):
-                return False
-            else:
-                inputs.append(x)
-        [made_output] = with_inputs(node, inputs)
-        if made_output.type.shape[role.axis] not in (self._n, None):
-            return False
-        self._new[output] = made_output, role.axis
-        return True
 
-    def _spread(self, x: Variable, axis: int) -> Variable | None:
-        """Extend public data of selected records to all, by zeros."""
-        if axis < 0 or x.type.shape[axis] == 1:
-            return x
-        values = known_value(x)
-        if values is None or not self._known:
-            return None
-        of_all = np.zeros((*values.shape[:axis], self._n, *values.shape[axis + 1 :]), values.dtype)
-        of_all[(slice(None),) * axis + (self._order,)] = values
-        return pt.constant(of_all)
+def _in_order(role: Role) -> bool:
+    return isinstance(role, Rows) and role.axis == 0 and role.records is None
+
+
+def _has_order(role: Role, order: np.ndarray) -> bool:
+    if not isinstance(role, Rows) or role.axis != 0 or role.records is None:
+        return False
+    return np.array_equal(known_value(role.records), order)
+
+
+def _spread(x: Variable, axis: int, order: np.ndarray, times: np.ndarray) -> Variable | None:
+    """Extend public data of selected records to all, by zeros; not if one was picked twice."""
+    if axis < 0 or x.type.shape[axis] == 1:
+        return x
+    values = known_value(x)
+    if values is None or times.max() > 1:
+        return None
+    of_all = np.zeros((*values.shape[:axis], times.size, *values.shape[axis + 1 :]), values.dtype)
+    of_all[(slice(None),) * axis + (order,)] = values
+    return pt.constant(of_all)

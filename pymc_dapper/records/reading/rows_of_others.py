@@ -1,6 +1,7 @@
 """Contributions with other records in place of the model's: one at each value, or a block."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
@@ -9,10 +10,15 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
+from pymc_dapper.graphs.naming import describe
 from pymc_dapper.graphs.ops import Maps, Moves, Reduces, action_of, scalar_of
 from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows
 from pymc_dapper.records.reading.rules import follow_records
+
+InputsOf = Callable[[Apply, Rows, Sequence[Variable | None]], Sequence[Variable]]
+"""``inputs_of(node, rows, new)``: an operation's inputs for other records, given those among them
+that depend on records; None for others."""
 
 
 def rows_of_others(
@@ -27,36 +33,53 @@ def rows_of_others(
     axis, or None. Returns None if an operation isn't known to treat records separately for any
     number of records.
     """
-    dependent = dependent_variables(at, [contributions])
-    roles: dict[Variable, Role] = {record: Rows(0) for record in at}
+    try:
+        _, written = for_others(contributions, at, partial(_inputs, covariate=covariate))
+    except (NotAdditiveError, UnknownOperationError):
+        return None
+    return written if isinstance(written, TensorVariable) else None
+
+
+def for_others(
+    graph: TensorVariable, at: Mapping[Variable, Variable], inputs_of: InputsOf
+) -> tuple[Rows, Variable]:
+    """Write a graph for other records; returns its role, too.
+
+    Raises NotAdditiveError or UnknownOperationError if it isn't known to treat records separately.
+    """
+    dependent = dependent_variables(at, [graph])
+    roles: dict[Variable, Rows] = {record: Rows(0) for record in at}
     new = dict(at)
-    for node in io_toposort(list(at), [contributions]):
+    for node in io_toposort(list(at), [graph]):
         if dependent.isdisjoint(node.outputs):
             continue
         given = [roles.get(x, Fixed()) for x in node.inputs]
         rows = _only_rows(node, given)
-        if rows is None:
-            return None
-        inputs = _inputs(node, rows, [new.get(x) for x in node.inputs], covariate)
-        if inputs is None:
-            return None
-        of_others = node.clone_with_new_inputs(inputs, strict=False)
-        same = _only_rows(of_others, given)
-        if same is None or same.axis != rows.axis:
-            return None
+        inputs = inputs_of(node, rows, [new.get(x) for x in node.inputs])
+        of_others = node.clone_with_new_inputs(list(inputs), strict=False)
+        # That it acts likewise on the others: they may be more or less.
+        if _only_rows(of_others, given).axis != rows.axis:
+            raise not_separate(node)
         roles[node.outputs[0]] = rows
         new[node.outputs[0]] = _of_known_shape(of_others)
-    written = new.get(contributions)
-    return written if isinstance(written, TensorVariable) else None
+    if graph not in new:
+        raise NotAdditiveError(f"{graph} doesn't depend on records")
+    return roles[graph], new[graph]
 
 
-def _only_rows(node: Apply, roles: Sequence[Role]) -> Rows | None:
-    """Return the role of the only output, if slice i depends on record i."""
-    try:
-        role, *others = follow_records(node.op, node, roles)
-    except (NotAdditiveError, UnknownOperationError):
-        return None
-    return role if not others and isinstance(role, Rows) and role.records is None else None
+def not_separate(node: Apply) -> NotAdditiveError:
+    """Make the error for an operation that may mix records."""
+    return NotAdditiveError(
+        f"the operation {describe(node)} isn't known to treat each record by itself"
+    )
+
+
+def _only_rows(node: Apply, roles: Sequence[Role]) -> Rows:
+    """Return the role of the only output, whose slice i must depend on record i."""
+    role, *others = follow_records(node.op, node, roles)
+    if others or not isinstance(role, Rows) or role.records is not None:
+        raise not_separate(node)
+    return role
 
 
 def _of_known_shape(node: Apply) -> TensorVariable:
@@ -73,8 +96,8 @@ def _inputs(
     role: Rows,
     new: Sequence[Variable | None],
     covariate: Callable[[TensorVariable, int], Variable | None],
-) -> list[Variable] | None:
-    """Return the inputs for other records; None if that isn't known for the operation."""
+) -> list[Variable]:
+    """Return the inputs for other records, where they are known for the operation."""
 
     def in_place(x: Variable, replaced: Variable | None) -> Variable | None:
         axis = role.axis + x.type.ndim - node.outputs[0].type.ndim
@@ -88,7 +111,7 @@ def _inputs(
         case Maps(inputs=None) | Moves(inputs=[_, _, *_]):
             kept = [in_place(x, replaced) for x, replaced in pairs]
         case Moves(all=True) if len(pairs) > 1:
-            return None  # its target shape may contain the number of records
+            kept = [None]  # its target shape may contain the number of records
         case Moves() | Reduces():
             # Look-up tables and bounds of slices are the same for all records.
             kept = [
@@ -96,9 +119,11 @@ def _inputs(
                 for x, replaced in pairs
             ]
         case _:
-            return None
+            kept = [None]
     found = [x for x in kept if x is not None]
-    return found if len(found) == len(node.inputs) else None
+    if len(found) < len(node.inputs):
+        raise not_separate(node)
+    return found
 
 
 def _is_number(x: Variable) -> bool:
