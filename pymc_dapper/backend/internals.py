@@ -40,28 +40,3 @@ type RandomGenerator = _Seed | np.random.BitGenerator
 """Types that steps accept as a generator."""
 type RandomState = _Seed | np.random.RandomState
 """Types that PyMC's functions accept as a seed."""
-
-__all__ = [
-    "CheckParameterValue",
-    "FrozenFunctionGraph",
-    "HurdleRV",
-    "Interval",
-    "LKJCholeskyCovRV",
-    "PointType",
-    "RandomGenerator",
-    "RandomState",
-    "SamplerWarning",
-    "StatsType",
-    "StepMethodState",
-    "Transform",
-    "VMLinker",
-    "ValueGradFunction",
-    "WarningType",
-    "as_tensor_by_type",
-    "collect_default_updates",
-    "constant_fold",
-    "dataclass_state",
-    "default_transform",
-    "equal_dataclass_values",
-    "get_random_generator",
-]

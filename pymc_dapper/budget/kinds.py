@@ -55,6 +55,9 @@ class _Budget:
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
+        for one in _amount_fields(self):
+            check = probability if one.name == "delta" else positive
+            object.__setattr__(self, one.name, check(getattr(self, one.name), one.name))
 
     def split(self, parts: int | Sequence[float]) -> tuple[Self, ...]:
         """Share the budget out between several releases on the same records.
@@ -174,10 +177,6 @@ class PureDP(_Budget):
     epsilon: float
     neighbours: Neighbours = _NEIGHBOURS
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
-
     def to_replace(self) -> Self:
         """Return the budget for one replaced record: 2 epsilon, as removing and adding one.
 
@@ -288,10 +287,6 @@ class ZCDP(_Budget):
 
     rho: float
     neighbours: Neighbours = _NEIGHBOURS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "rho", positive(self.rho, "rho"))
 
     def to_replace(self) -> Self:
         """Return the budget for one replaced record: 4 rho, as removing and adding one.
@@ -410,11 +405,6 @@ class ApproxDP(_Budget):
     epsilon: float
     delta: float
     neighbours: Neighbours = _NEIGHBOURS
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
-        object.__setattr__(self, "delta", probability(self.delta, "delta"))
 
     def to_replace(self) -> Self:
         """Return the budget for one replaced record, as removing and adding one.

@@ -26,25 +26,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.internals import HurdleRV
 
 KEEP_A_DENSITY = (
-    ps.Abs
-    | ps.Add
-    | ps.ArcSinh
-    | ps.ArcTan
-    | ps.Exp
-    | ps.Expm1
-    | ps.Log
-    | ps.Log1p
-    | ps.Mul
-    | ps.Neg
-    | ps.Reciprocal
-    | ps.Sigmoid
-    | ps.Sinh
-    | ps.Softplus
-    | ps.Sqr
-    | ps.Sqrt
-    | ps.Sub
-    | ps.Tanh
-    | ps.TrueDiv
+    *(ps.Add, ps.Sub, ps.Mul, ps.TrueDiv, ps.Neg, ps.Reciprocal, ps.Abs, ps.Sqr, ps.Sqrt),
+    *(ps.Exp, ps.Expm1, ps.Log, ps.Log1p, ps.Sigmoid, ps.Softplus),
+    *(ps.ArcSinh, ps.ArcTan, ps.Sinh, ps.Tanh),
 )
 """Scalar functions that map at most a null set to any one value."""
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves
 from pymc_dapper.counts.reading.tree import why_no_tree
+from pymc_dapper.graphs.naming import counted
 
 NAMED_CELLS = 6
 """Up to this number of cells of a variable are listed; of more, only the number is given."""
@@ -23,7 +24,7 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     ]
     lines.append("Terms of the log-density, each of a few cells:")
     lines += [
-        f"  {', '.join(terms.factors)}: {_count(terms.size, 'term')} of "
+        f"  {', '.join(terms.factors)}: {counted(terms.size, 'term')} of "
         f"{_cells(terms.linear.values())}"
         for terms in reading.terms
     ]
@@ -35,7 +36,7 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
         lines.append(f"  {name_cells(reading, reading.totals.follows)}")
     if reading.invariants:
         lines.append("Known exactly, and kept by all moves:")
-        lines += [f"  {name}: {_count(n, 'total')}" for name, n in _invariants(reading).items()]
+        lines += [f"  {name}: {counted(n, 'total')}" for name, n in _invariants(reading).items()]
     crossing = why_no_tree(reading)
     if crossing is None:
         lines.append("On a tree: all known sums of cells are nested or disjoint.")
@@ -78,20 +79,20 @@ def _invariants(reading: CountReading) -> dict[str, int]:
 def _moves(moves: Moves) -> list[str]:
     lines = []
     if len(moves.single):
-        lines.append(f"  {_count(len(moves.single), 'cell')}, each by itself")
+        lines.append(f"  {counted(len(moves.single), 'cell')}, each by itself")
     pairs = sum(
         int(n) * (len(cells) // 2) for n, cells in zip(moves.passes, moves.groups, strict=True)
     )
     if pairs:
-        groups = _count(len(moves.groups), "group")
+        groups = counted(len(moves.groups), "group")
         lines.append(f"  {pairs} exchanges between two cells, within {groups}")
     if moves.grids:
-        lines.append(f"  2 x 2 swaps in {_count(len(moves.grids), 'table')}")
+        lines.append(f"  2 x 2 swaps in {counted(len(moves.grids), 'table')}")
     if moves.directions.shape[0]:
-        lines.append(f"  {_count(moves.directions.shape[0], 'other move')}")
+        lines.append(f"  {counted(moves.directions.shape[0], 'other move')}")
     if moves.blocks:
         most = max(len(block.cells) for block in moves.blocks)
-        blocks = _count(len(moves.blocks), "block")
+        blocks = counted(len(moves.blocks), "block")
         lines.append(f"  moves of many cells at once, within {blocks} of up to {most} cells")
     return [*lines, "A sweep takes as long however many people are counted."]
 
@@ -99,7 +100,3 @@ def _moves(moves: Moves) -> list[str]:
 def _cells(matrices) -> str:  # type: ignore[no-untyped-def]
     most = max(int(matrix.count_nonzero(axis=1).max(initial=0)) for matrix in matrices)
     return "a cell each" if most <= 1 else f"up to {most} cells each"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")

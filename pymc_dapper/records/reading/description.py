@@ -8,7 +8,9 @@ from pytensor.printing import pprint
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.naming import counted
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from pymc_dapper.html import aligned
 from pymc_dapper.records.reading.contributions import (
     RowMaker,
     RowsAtOnce,
@@ -40,14 +42,14 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
     return "\n".join(
         [
             f"{reading.n_records} records, proposed {_proposal(reading)}:",
-            *_table(
+            *aligned(
                 [
                     (f"  {name}", _shape(x.type.shape), x.dtype)
                     for name, x in zip(reading.record_names, reading.records, strict=True)
                 ]
             ),
             "Factors that the records enter, their prior aside:",
-            *_table([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
+            *aligned([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
             *_sums(reading),
             *_known(exchange),
             *_plan(reading.plan),
@@ -120,24 +122,20 @@ def _sums(reading: ModelReading) -> list[str]:
     rows = [
         (f"  {_shape(sum_.total.type.shape)}", written(sum_.contributions)) for sum_ in reading.sums
     ]
-    return ["Cached sums over the records, with their terms:", *_table(rows)]
+    return ["Cached sums over the records, with their terms:", *aligned(rows)]
 
 
 def _known(exchange: Exchange | None) -> list[str]:
     if exchange is None:
         return []
     names = exchange.known.factors
-    totals = [(f"  {name}", _count(names.count(name), "total")) for name in dict.fromkeys(names)]
-    groups = _count(len(np.unique(exchange.groups[exchange.groups >= 0])), "group")
+    totals = [(f"  {name}", counted(names.count(name), "total")) for name in dict.fromkeys(names)]
+    groups = counted(len(np.unique(exchange.groups[exchange.groups >= 0])), "group")
     return [
         "Known exactly, and kept by exchanges between two records:",
-        *_table(totals),
-        f"  {_count(exchange.n_pairs, 'exchange')} after each sweep, within {groups} of records",
+        *aligned(totals),
+        f"  {counted(exchange.n_pairs, 'exchange')} after each sweep, within {groups} of records",
     ]
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def _plan(plan: Plan) -> list[str]:
@@ -188,11 +186,3 @@ def _cost(reading: ModelReading) -> str:
 def _shape(shape: tuple[int | None, ...]) -> str:
     inside = ", ".join("?" if size is None else str(size) for size in shape)
     return f"({inside},)" if len(shape) == 1 else f"({inside})"
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
