@@ -7,14 +7,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.op import Op
-from pytensor.tensor.random.basic import (
-    BetaRV,
-    DirichletRV,
-    ExponentialRV,
-    GammaRV,
-    InvGammaRV,
-    UniformRV,
-)
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy import kernels
@@ -175,7 +168,7 @@ def read_prior(op: Op, parameters: Sequence[TensorVariable]) -> tuple[Family, Pa
     return _priors[type(op)](*parameters)
 
 
-@conjugate_prior(UniformRV)
+@conjugate_prior(laws.UniformRV)
 def _uniform(low: TensorVariable, high: TensorVariable) -> tuple[Family, Parameters]:
     bounds = known_value(low), known_value(high)
     if any(x is None for x in bounds) or np.any(bounds[0] != 0) or np.any(bounds[1] != 1):
@@ -183,8 +176,8 @@ def _uniform(low: TensorVariable, high: TensorVariable) -> tuple[Family, Paramet
     return BETA, (pt.as_tensor(1.0), pt.as_tensor(1.0))
 
 
-conjugate_prior(BetaRV)(lambda a, b: (BETA, (a, b)))
-conjugate_prior(GammaRV)(lambda shape, scale: (GAMMA, (shape, 1 / scale)))
-conjugate_prior(ExponentialRV)(lambda scale: (GAMMA, (pt.as_tensor(1.0), 1 / scale)))
-conjugate_prior(InvGammaRV)(lambda shape, scale: (INVERSE_GAMMA, (shape, scale)))
-conjugate_prior(DirichletRV)(lambda a: (DIRICHLET, (a,)))
+conjugate_prior(laws.BetaRV)(lambda a, b: (BETA, (a, b)))
+conjugate_prior(laws.GammaRV)(lambda shape, scale: (GAMMA, (shape, 1 / scale)))
+conjugate_prior(laws.ExponentialRV)(lambda scale: (GAMMA, (pt.as_tensor(1.0), 1 / scale)))
+conjugate_prior(laws.InvGammaRV)(lambda shape, scale: (INVERSE_GAMMA, (shape, scale)))
+conjugate_prior(laws.DirichletRV)(lambda a: (DIRICHLET, (a,)))

@@ -18,21 +18,10 @@ from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe, how_to_teach
-from pymc_dapper.graphs.ops import (
-    Accumulates,
-    Increments,
-    Keeps,
-    Maps,
-    Measures,
-    Moves,
-    Multiplies,
-    Reduces,
-    action_of,
-    scalar_of,
-)
 
 FOR_POSITIVE_ONLY = (ps.Abs, ps.Sign, ps.Sqrt, ps.Sqr, ps.Pow, ps.Reciprocal)
 
@@ -118,7 +107,7 @@ def read_relations(
 
 def _check_power_free(node: Apply, relations: Sequence[Relation], positive: bool) -> None:
     """Refuse relations that hold for positive parameters only."""
-    if not positive and isinstance(scalar_of(node), FOR_POSITIVE_ONLY):
+    if not positive and isinstance(ops.scalar_of(node), FOR_POSITIVE_ONLY):
         raise neither(node)
 
 
@@ -154,24 +143,24 @@ def follow_parameter(op: Op, node: Apply, relations: Sequence[Relation]) -> Sequ
     NotConjugateError
         If it is neither a power nor linear, or if there is no rule for the operation.
     """
-    match action_of(op, node):
-        case Maps():
-            return [follow_scalar(scalar_of(node), node, relations)]
-        case Keeps():
+    match ops.action_of(op, node):
+        case ops.Maps():
+            return [follow_scalar(ops.scalar_of(node), node, relations)]
+        case ops.Keeps():
             return [relations[0]]
-        case Moves(inputs=[0]):
+        case ops.Moves(inputs=[0]):
             return [_selected(node, relations)]
-        case Moves(inputs=taken):
+        case ops.Moves(inputs=taken):
             # The entries could be traced, but a parameter is seldom split and joined again.
             return [_linear(node, relations, len(taken))]
-        case Increments():
+        case ops.Increments():
             return [_linear(node, relations, 2)]
-        case Reduces(by=ps.Add()) | Accumulates():
+        case ops.Reduces(by=ps.Add()) | ops.Accumulates():
             return [_linear(node, relations, 1)]
-        case Multiplies():
+        case ops.Multiplies():
             _one_dependent(node, relations)
             return [_linear(node, relations, 2)]
-        case Measures():
+        case ops.Measures():
             return [Independent()]
         case None:
             raise neither(node, f"isn't known: use others, or {how_to_teach(node)}")

@@ -72,18 +72,7 @@ from pymc.distributions.distribution import Discrete
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws
-from pymc_dapper.distributions._lattice import (
-    MAX_INT64,
-    as_location,
-    as_parameter,
-    known_value,
-    nearest_integer,
-    only_integers,
-    split_location,
-    start_of_smaller_tail,
-    steps_from,
-    whole_steps_from,
-)
+from pymc_dapper.distributions import _lattice
 from pymc_dapper.distributions._noise import NoiseRV, log_tails
 
 DUAL_FROM = 0.5
@@ -227,7 +216,7 @@ def _draw_step(rng, remainder, sigma):  # type: ignore[no-untyped-def]  # for nu
 
 @register_jitable
 def _valid(mu, sigma):  # type: ignore[no-untyped-def]  # for numba, too
-    return (sigma > 0) & (np.abs(mu) + 40.0 * sigma < MAX_INT64)
+    return (sigma > 0) & (np.abs(mu) + 40.0 * sigma < _lattice.MAX_INT64)
 
 
 _EXPECTED = "sigma must be positive, mu and sigma finite, and mu +- 40 sigma within int64"
@@ -278,7 +267,7 @@ def _log_weight(
 ) -> TensorVariable:
     """Log weight of an integer some steps from the nearest, relative to the nearest's."""
     res = -0.5 * (steps / sigma) * ((steps - 2.0 * remainder) / sigma)
-    known = known_value(sigma)
+    known = _lattice.known_value(sigma)
     if known is not None and np.all(known >= SMALLEST_SIGMA):
         return res
     # Of a smaller sigma, PyTensor takes the square, which is zero.
@@ -287,7 +276,7 @@ def _log_weight(
 
 def _log_weights_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
     """Log of the sum of all integers' weights relative to the nearest's: at least 0."""
-    known = known_value(sigma)
+    known = _lattice.known_value(sigma)
     if known is not None and np.all(known >= DUAL_FROM):
         return _log_dual_sum(remainder, sigma)
     if known is not None and np.all(known < DUAL_FROM):
@@ -328,15 +317,17 @@ def _smaller_tail(
     value: TensorVariable, mu: TensorVariable, sigma: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
     """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
-    nearest, remainder = split_location(mu)
-    is_lower, steps = start_of_smaller_tail(whole_steps_from(value, nearest), remainder)
+    nearest, remainder = _lattice.split_location(mu)
+    is_lower, steps = _lattice.start_of_smaller_tail(
+        _lattice.whole_steps_from(value, nearest), remainder
+    )
     first = _log_weight(steps, remainder, sigma) - _log_weights_sum(remainder, sigma)
     return is_lower, first + pt.log(_tail_sum(pt.abs(steps - remainder), sigma))
 
 
 def _tail_sum(distance: TensorVariable, sigma: TensorVariable) -> TensorVariable:
     """Sum of a tail's weights relative to its first, which is at this distance from mu."""
-    known = known_value(sigma)
+    known = _lattice.known_value(sigma)
     slope = (distance / sigma) / sigma
     direct = _tail_by_terms(slope, sigma)
     if known is not None and np.all(known < SMOOTH_FROM):
@@ -416,20 +407,22 @@ class DiscreteGaussian(Discrete):
     @classmethod
     def dist(cls, mu: Any, sigma: Any, *args: Any, **kwargs: Any) -> TensorVariable:
         """Create the distribution without adding it to a model."""
-        return super().dist([as_location(mu), as_parameter(sigma)], *args, **kwargs)
+        return super().dist(
+            [_lattice.as_location(mu), _lattice.as_parameter(sigma)], *args, **kwargs
+        )
 
-    support_point = nearest_integer
+    support_point = _lattice.nearest_integer
 
     def logp(value: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
         """Log-probability; minus infinity for values that aren't integers."""
-        known = known_value(sigma)
+        known = _lattice.known_value(sigma)
         if known is not None and np.all(known >= NO_WAVES_FROM):
-            distance = steps_from(value, mu) / sigma
+            distance = _lattice.steps_from(value, mu) / sigma
             res = -0.5 * pt.sqr(distance) - pt.log(sigma) - 0.5 * math.log(2 * math.pi)
         else:
-            nearest, remainder = split_location(mu)
-            steps = steps_from(value, nearest)
+            nearest, remainder = _lattice.split_location(mu)
+            steps = _lattice.steps_from(value, nearest)
             res = _log_weight(steps, remainder, sigma) - _log_weights_sum(remainder, sigma)
-        return _checked(only_integers(value, res), mu, sigma)
+        return _checked(_lattice.only_integers(value, res), mu, sigma)
 
     logcdf, logccdf = log_tails(_smaller_tail, _checked)

@@ -16,17 +16,7 @@ from pymc.distributions.distribution import Discrete
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws
-from pymc_dapper.distributions._lattice import (
-    MAX_INT64,
-    as_location,
-    as_parameter,
-    nearest_integer,
-    only_integers,
-    split_location,
-    start_of_smaller_tail,
-    steps_from,
-    whole_steps_from,
-)
+from pymc_dapper.distributions import _lattice
 from pymc_dapper.distributions._noise import NoiseRV, log_tails
 
 _EXPECTED = "scale must be positive, mu and scale finite, and mu +- 800 scale within int64"
@@ -48,7 +38,7 @@ def _from_noise(uniform, exponential, mu, scale):  # type: ignore[no-untyped-def
 
 @register_jitable
 def _valid(mu, scale):  # type: ignore[no-untyped-def]  # for numba, too
-    return (scale > 0) & (np.abs(mu) + 800.0 * scale < MAX_INT64)
+    return (scale > 0) & (np.abs(mu) + 800.0 * scale < _lattice.MAX_INT64)
 
 
 class DiscreteLaplaceRV(NoiseRV):
@@ -94,8 +84,10 @@ def _smaller_tail(
     value: TensorVariable, mu: TensorVariable, scale: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable]:
     """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
-    nearest, remainder = split_location(mu)
-    is_lower, steps = start_of_smaller_tail(whole_steps_from(value, nearest), remainder)
+    nearest, remainder = _lattice.split_location(mu)
+    is_lower, steps = _lattice.start_of_smaller_tail(
+        _lattice.whole_steps_from(value, nearest), remainder
+    )
     return is_lower, -_excess(steps, remainder) / scale - _log_sides(remainder, scale)
 
 
@@ -148,22 +140,24 @@ class DiscreteLaplace(Discrete):
     @classmethod
     def dist(cls, mu: Any, scale: Any, *args: Any, **kwargs: Any) -> TensorVariable:
         """Create the distribution without adding it to a model."""
-        return super().dist([as_location(mu), as_parameter(scale)], *args, **kwargs)
+        return super().dist(
+            [_lattice.as_location(mu), _lattice.as_parameter(scale)], *args, **kwargs
+        )
 
-    support_point = nearest_integer
+    support_point = _lattice.nearest_integer
 
     def logp(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
         """Log-probability; minus infinity for values that aren't integers."""
-        nearest, remainder = split_location(mu)
-        excess = _excess(steps_from(value, nearest), remainder)
+        nearest, remainder = _lattice.split_location(mu)
+        excess = _excess(_lattice.steps_from(value, nearest), remainder)
         res = -excess / scale + pt.log1mexp(-1.0 / scale) - _log_sides(remainder, scale)
-        return _checked(only_integers(value, res), mu, scale)
+        return _checked(_lattice.only_integers(value, res), mu, scale)
 
     logcdf, logccdf = log_tails(_smaller_tail, _checked)
 
     def icdf(value: TensorVariable, mu: TensorVariable, scale: TensorVariable) -> TensorVariable:
         """Smallest integer k (as a float) with P(X <= k) at least `value`."""
-        nearest, remainder = split_location(mu)
+        nearest, remainder = _lattice.split_location(mu)
         log_sides = _log_sides(remainder, scale)
         inside = pt.and_(pt.gt(value, 0), pt.lt(value, 1))
         p = pt.switch(inside, value, 0.5)
@@ -174,7 +168,7 @@ class DiscreteLaplace(Discrete):
         steps = pt.switch(pt.le(lower, last), lower, pt.maximum(upper, last + 1))
 
         def reaches(steps: TensorVariable) -> TensorVariable:
-            is_lower, first = start_of_smaller_tail(steps, remainder)
+            is_lower, first = _lattice.start_of_smaller_tail(steps, remainder)
             log_tail = -_excess(first, remainder) / scale - log_sides
             return pt.exp(pt.switch(is_lower, log_tail, pt.log1mexp(log_tail))) >= p
 

@@ -14,7 +14,7 @@ from pytensor.tensor.shape import Shape_i
 from pytensor.tensor.special import Softmax
 from pytensor.tensor.subtensor import IncSubtensor
 
-from pymc_dapper.graphs.ops import Increments, Keeps, Measures, Moves, Reduces, action_of, scalar_of
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 LARGEST_EXPONENT = 700.0
@@ -76,22 +76,22 @@ def _of_input(x: Variable) -> Bounds | None:
 
 
 def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
-    match action_of(node.op, node):
-        case _ if (on_entries := scalar_of(node)) is not None:
+    match ops.action_of(node.op, node):
+        case _ if (on_entries := ops.scalar_of(node)) is not None:
             return _of_scalars(on_entries, node, inputs)
-        case Keeps() | Reduces(by=ps.AND() | ps.ScalarMaximum() | ps.ScalarMinimum()):
+        case ops.Keeps() | ops.Reduces(by=ps.AND() | ps.ScalarMaximum() | ps.ScalarMinimum()):
             return inputs[0]
-        case Moves(inputs=taken):
+        case ops.Moves(inputs=taken):
             return _union([inputs[k] for k in taken])
-        case Increments():
+        case ops.Increments():
             # All increments may go to one entry, or none.
             increment, none = inputs[1], Bounds(0.0, 0.0)
             increments = _sum(_union([increment, none]), _number_of_increments(node))
             known = [x for x in (inputs[0], increments) if x is not None]
             return _add(*known) if len(known) == 2 else None
-        case Reduces(by=ps.Add(), axes=axes):
+        case ops.Reduces(by=ps.Add(), axes=axes):
             return _sum(inputs[0], _number_of_terms(node, axes))
-        case Measures() if None not in node.inputs[0].type.shape:
+        case ops.Measures() if None not in node.inputs[0].type.shape:
             lengths = node.inputs[0].type.shape
             lengths = [lengths[node.op.i]] if isinstance(node.op, Shape_i) else lengths
             return Bounds(float(min(lengths)), float(max(lengths))) if lengths else None

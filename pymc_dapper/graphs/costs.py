@@ -15,7 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.subtensor import Subtensor
 
-from pymc_dapper.graphs.ops import Keeps, Measures, Moves, Multiplies, Reduces, action_of
+from pymc_dapper.graphs import ops
 
 ARITHMETIC = 0.03
 """A sum, product, comparison or choice; several entries are processed at a time."""
@@ -71,17 +71,17 @@ def _of_node(node: Apply, sizes: dict[Variable, float], entering: float) -> floa
     made = sizes[node.outputs[0]]
     if isinstance(node.op, Elemwise):
         return made * _of_scalar(node.op.scalar_op)
-    match action_of(node.op, node):
-        case Keeps() | Measures():
+    match ops.action_of(node.op, node):
+        case ops.Keeps() | ops.Measures():
             return 0.0
-        case Moves(all=True):
+        case ops.Moves(all=True):
             return 0.0
-        case Moves():
+        case ops.Moves():
             return 0.0 if isinstance(node.op, Subtensor) else made * MOVED
-        case Multiplies():
+        case ops.Multiplies():
             # For n by k times k by m: the product of the three sizes is the square of n k m.
             return 2 * ARITHMETIC * sqrt(made * prod(_size(x, sizes) for x in node.inputs))
-        case Reduces(by=by):
+        case ops.Reduces(by=by):
             return entering * _of_scalar(by)
     core = node.op.core_op if isinstance(node.op, Blockwise) else node.op
     if isinstance(core, SolveTriangular):  # costs half a matrix product

@@ -17,15 +17,7 @@ from typing import NamedTuple
 import pytensor.tensor as pt
 from pytensor.graph.basic import equal_computations
 from pytensor.graph.op import Op
-from pytensor.tensor.random.basic import (
-    LogNormalRV,
-    MvNormalRV,
-    NormalRV,
-    StudentTRV,
-    UniformRV,
-    gamma,
-    normal,
-)
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
@@ -54,17 +46,17 @@ def local_draw(op: Op, walk: Walk) -> TensorVariable:
     return walk.draw
 
 
-@local_draw.register(NormalRV)
+@local_draw.register(laws.NormalRV)
 def _normal(op: Op, walk: Walk) -> TensorVariable:
     return walk.draw + _back(walk.present, walk.draw, walk)
 
 
-@local_draw.register(LogNormalRV)
+@local_draw.register(laws.LogNormalRV)
 def _log_normal(op: Op, walk: Walk) -> TensorVariable:
     return walk.draw * pt.exp(_back(pt.log(walk.present), pt.log(walk.draw), walk))
 
 
-@local_draw.register(MvNormalRV)
+@local_draw.register(laws.MvNormalRV)
 def _multivariate_normal(op: Op, walk: Walk) -> TensorVariable:
     (mean, covariance), (present_mean, present_covariance) = (
         walk.parameters,
@@ -77,7 +69,7 @@ def _multivariate_normal(op: Op, walk: Walk) -> TensorVariable:
     return walk.draw + back
 
 
-@local_draw.register(StudentTRV)
+@local_draw.register(laws.StudentTRV)
 def _student_t(op: Op, walk: Walk) -> TensorVariable:
     (nu, mu, sigma), (present_nu, present_mu, present_sigma) = (
         walk.parameters,
@@ -88,14 +80,14 @@ def _student_t(op: Op, walk: Walk) -> TensorVariable:
     size = walk.draw.shape
     t = (walk.present - present_mu) / present_sigma
     v = _precision(nu, t, size)
-    _, z = normal(0.0, 1.0, size=size, rng=random_generator_type(), return_next_rng=True)
+    _, z = laws.normal(0.0, 1.0, size=size, rng=random_generator_type(), return_next_rng=True)
     walked = mu + sigma * (_keep(walk.reach) * t + walk.reach * z / pt.sqrt(v))
     return pt.switch((walk.reach < 1) & (present_sigma > 0), walked, walk.draw)
 
 
 def _precision(nu: TensorVariable, t: TensorVariable, size: TensorVariable) -> TensorVariable:
     """Draw v given t = z / sqrt(v), z standard normal and v gamma with mean 1 and shape nu / 2."""
-    _, v = gamma(
+    _, v = laws.gamma(
         (nu + 1) / 2,
         scale=2 / (nu + t**2),
         size=size,
@@ -105,7 +97,7 @@ def _precision(nu: TensorVariable, t: TensorVariable, size: TensorVariable) -> T
     return v
 
 
-@local_draw.register(UniformRV)
+@local_draw.register(laws.UniformRV)
 def _uniform(op: Op, walk: Walk) -> TensorVariable:
     (low, high), (present_low, present_high) = walk.parameters, walk.present_parameters
     u = (walk.present - present_low) / (present_high - present_low)

@@ -17,20 +17,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import io_toposort
-from pytensor.tensor.random.basic import (
-    BernoulliRV,
-    BinomialRV,
-    CategoricalRV,
-    ExponentialRV,
-    HalfNormalRV,
-    LaplaceRV,
-    LogNormalRV,
-    MultinomialRV,
-    MvNormalRV,
-    NormalRV,
-    UniformRV,
-    uniform,
-)
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
@@ -121,7 +108,7 @@ def without_rejection[V: Variable](graphs: Sequence[V]) -> list[V]:
         if not isinstance(node.op, TruncatedRV) or draw.dtype.startswith("float"):
             return with_inputs(node, inputs)
         _, size, *parameters, lower, upper = inputs
-        _, u = uniform(size=size, rng=random_generator_type("rng"), return_next_rng=True)
+        _, u = laws.uniform(size=size, rng=random_generator_type("rng"), return_next_rng=True)
         found = truncated_draw(node.op.base_rv_op, u, lower, upper, *parameters)
         if found is None:
             return with_inputs(node, inputs)
@@ -155,29 +142,29 @@ def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
             )
 
 
-COUNTS: dict[type[Op], tuple[int, ...]] = {BinomialRV: (0,), MultinomialRV: (0,)}
+COUNTS: dict[type[Op], tuple[int, ...]] = {laws.BinomialRV: (0,), laws.MultinomialRV: (0,)}
 """Parameters of distributions that are whole numbers."""
 
 FEW_CATEGORIES = 16
 """Up to this number of categories, a draw is compared with the bounds of all of them."""
 
 KINDS: dict[type[Op], str] = {
-    BernoulliRV: "random",
-    CategoricalRV: "random",
-    UniformRV: "random",
-    NormalRV: "standard_normal",
-    LogNormalRV: "standard_normal",
-    HalfNormalRV: "standard_normal",
-    ExponentialRV: "standard_exponential",
-    LaplaceRV: "random",
-    MvNormalRV: "standard_normal",
+    laws.BernoulliRV: "random",
+    laws.CategoricalRV: "random",
+    laws.UniformRV: "random",
+    laws.NormalRV: "standard_normal",
+    laws.LogNormalRV: "standard_normal",
+    laws.HalfNormalRV: "standard_normal",
+    laws.ExponentialRV: "standard_exponential",
+    laws.LaplaceRV: "random",
+    laws.MvNormalRV: "standard_normal",
 }
 """The kind of noise for draws of a distribution, one number for each entry."""
 
 
 def _kind(op: Op) -> str | None:
     """Return the kind of noise for a distribution; None if a generator draws it."""
-    if isinstance(op, MvNormalRV) and op.method != "cholesky":
+    if isinstance(op, laws.MvNormalRV) and op.method != "cholesky":
         return None
     return KINDS.get(type(op))
 
@@ -188,12 +175,12 @@ def transform_noise(op: Op, noise: TensorVariable, *parameters: TensorVariable) 
     raise NotImplementedError(f"{op} isn't drawn from noise")
 
 
-@transform_noise.register(BernoulliRV)
+@transform_noise.register(laws.BernoulliRV)
 def _bernoulli(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable:
     return u < p
 
 
-@transform_noise.register(CategoricalRV)
+@transform_noise.register(laws.CategoricalRV)
 def _categorical(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable:
     n_categories = p.type.shape[-1]
     if n_categories is not None and n_categories <= FEW_CATEGORIES:
@@ -221,19 +208,19 @@ def chosen_by(u: TensorVariable, weights: Sequence[TensorVariable]) -> TensorVar
     return pt.add(pt.zeros_like(u, dtype="int64"), *above)
 
 
-@transform_noise.register(UniformRV)
+@transform_noise.register(laws.UniformRV)
 def _uniform(
     op: Op, u: TensorVariable, low: TensorVariable, high: TensorVariable
 ) -> TensorVariable:
     return low + (high - low) * u
 
 
-@transform_noise.register(NormalRV)
+@transform_noise.register(laws.NormalRV)
 def _normal(op: Op, z: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
     return mu + sigma * z
 
 
-@transform_noise.register(MvNormalRV)
+@transform_noise.register(laws.MvNormalRV)
 def _multivariate_normal(
     op: Op, z: TensorVariable, mu: TensorVariable, covariance: TensorVariable
 ) -> TensorVariable:
@@ -241,26 +228,26 @@ def _multivariate_normal(
     return mu + (factor * z[..., None, :]).sum(axis=-1)
 
 
-@transform_noise.register(LogNormalRV)
+@transform_noise.register(laws.LogNormalRV)
 def _log_normal(
     op: Op, z: TensorVariable, mu: TensorVariable, sigma: TensorVariable
 ) -> TensorVariable:
     return pt.exp(mu + sigma * z)
 
 
-@transform_noise.register(HalfNormalRV)
+@transform_noise.register(laws.HalfNormalRV)
 def _half_normal(
     op: Op, z: TensorVariable, loc: TensorVariable, sigma: TensorVariable
 ) -> TensorVariable:
     return loc + sigma * pt.abs(z)
 
 
-@transform_noise.register(ExponentialRV)
+@transform_noise.register(laws.ExponentialRV)
 def _exponential(op: Op, e: TensorVariable, scale: TensorVariable) -> TensorVariable:
     return scale * e
 
 
-@transform_noise.register(LaplaceRV)
+@transform_noise.register(laws.LaplaceRV)
 def _laplace(op: Op, u: TensorVariable, mu: TensorVariable, b: TensorVariable) -> TensorVariable:
     # 1 - u is never zero; 1 - |2u - 1| is zero only if u is.
     centred = u - 0.5

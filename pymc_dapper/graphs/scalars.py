@@ -18,17 +18,8 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.ops import (
-    Keeps,
-    Moves,
-    Origins,
-    Reduces,
-    action_of,
-    find_origins,
-    on_entries,
-    scalar_of,
-)
 from pymc_dapper.graphs.rebuild import dependent_variables
 
 MOST_STEPS = 256
@@ -78,7 +69,7 @@ class _Reader:
         self._arrays = set(arrays)
         self._dependent = dependent_variables(arrays, [array])
         self._found: dict[tuple[Variable, Index], TensorVariable] = {}
-        self._origins: dict[Apply, Origins | None] = {}
+        self._origins: dict[Apply, ops.Origins | None] = {}
 
     def entry(self, x: Variable, index: Index) -> TensorVariable:
         """Return an entry of a variable, as a variable of shape ()."""
@@ -111,23 +102,27 @@ class _Reader:
         if len(node.outputs) > 1:
             raise _UnknownEntryError
         first = node.inputs[0]
-        match action_of(node.op, node):
-            case _ if scalar_of(node) is not None:
-                return on_entries(node, [self.entry(x, _broadcast(x, index)) for x in node.inputs])
-            case Reduces(axes=axes, by=by):
+        match ops.action_of(node.op, node):
+            case _ if ops.scalar_of(node) is not None:
+                return ops.on_entries(
+                    node, [self.entry(x, _broadcast(x, index)) for x in node.inputs]
+                )
+            case ops.Reduces(axes=axes, by=by):
                 dtype = getattr(node.op, "acc_dtype", None) or node.outputs[0].dtype
                 operands = [self.entry(first, k).astype(dtype) for k in _along(first, axes, index)]
                 return reduce(Elemwise(by), operands)
-            case Keeps() if all(isinstance(x, Constant) for x in node.inputs[1:]):
+            case ops.Keeps() if all(isinstance(x, Constant) for x in node.inputs[1:]):
                 return self.entry(first, index)
-            case Moves():
+            case ops.Moves():
                 return self._moved(node, index)
             case _:
                 raise _UnknownEntryError
 
     def _moved(self, node: Apply, index: Index) -> TensorVariable:
         if node not in self._origins:
-            self._origins[node] = find_origins(node, [_shape(x) for x in node.inputs], known_value)
+            self._origins[node] = ops.find_origins(
+                node, [_shape(x) for x in node.inputs], known_value
+            )
         origins = self._origins[node]
         if origins is None:
             raise _UnknownEntryError

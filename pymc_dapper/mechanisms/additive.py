@@ -17,16 +17,9 @@ from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import budget as accounting
+from pymc_dapper import checks
 from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.checks import (
-    about,
-    called_as,
-    choice,
-    finite_number,
-    places,
-    whole_number,
-)
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace
 from pymc_dapper.distributions._rounded import (
     discrete_gaussian_range,
@@ -154,14 +147,14 @@ class AdditiveNoise(PublishedByRules):
                 "statistic holds whole numbers all the same, write "
                 "pt.round(statistic).astype('int64')"
             )
-        with about(f"'{name}'"):
+        with checks.about(f"'{name}'"):
             self._check_shape(shape)
         return shape
 
     @override
     def as_released(self, name: str, released: Any) -> np.ndarray:
         values = super().as_released(name, released)
-        with about(f"'{name}'"):
+        with checks.about(f"'{name}'"):
             self._check_shape(values.shape)
         return values
 
@@ -310,7 +303,7 @@ class AdditiveNoise(PublishedByRules):
         if self._discrete and not np.all(whole):
             raise ValueError(
                 f"{name} adds integer noise to integers. The statistic must hold integers: "
-                f"{places(~whole)}"
+                f"{checks.places(~whole)}"
             )
         parameters = self._parameters.values()
         noise = np.asarray(self._law.rv_op.rng_fn(rng, 0.0, *parameters, statistic.shape))
@@ -336,8 +329,8 @@ class AdditiveNoise(PublishedByRules):
             The bound, in the shape of the noise scale and in units of the statistic. Rounding and
             other rules aren't included.
         """
-        k = whole_number(k, "k", at_least=1)
-        beta = finite_number(beta, "beta", above=0, below=1)
+        k = checks.whole_number(k, "k", at_least=1)
+        beta = checks.finite_number(beta, "beta", above=0, below=1)
         self._check_known("an error bound")
         return np.asarray(self._two_sided_quantile(beta / k))
 
@@ -363,7 +356,7 @@ class AdditiveNoise(PublishedByRules):
             raise TypeError(
                 "a release of nonempty() rows needs rows=, the most that a record is in"
             )
-        k = whole_number(rows, "rows", at_least=1)
+        k = checks.whole_number(rows, "rows", at_least=1)
         hidden = self.publication.span(np.array([SUPPRESSED]))
         if not hidden.suppressed or np.any(hidden.never):
             raise ValueError(
@@ -391,7 +384,9 @@ class LaplaceNoise(AdditiveNoise):
     _budget_of: ClassVar[Callable[..., PureDP]]
 
     @classmethod
-    @called_as("{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.PureDP(0.5)")
+    @checks.called_as(
+        "{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.PureDP(0.5)"
+    )
     def calibrate(
         cls,
         budget: PureDP,
@@ -471,7 +466,7 @@ class OfErrorBound(AdditiveNoise):
         another one.
         """
         bounds = positive("bound", bound)
-        beta = finite_number(beta, "beta", above=0, below=1)
+        beta = checks.finite_number(beta, "beta", above=0, below=1)
         of_scale: Callable[..., Self] = cls
         scale = bounds / of_scale(1.0)._two_sided_quantile(beta)
         return of_scale(scale if scale.ndim else float(scale))
@@ -555,7 +550,9 @@ class GaussianNoise(AdditiveNoise):
     sigma: float | np.ndarray | TensorVariable
 
     @classmethod
-    @called_as("{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.ZCDP(0.1)")
+    @checks.called_as(
+        "{owner}.calibrate(budget, sensitivity=...), with a budget such as pmd.ZCDP(0.1)"
+    )
     def calibrate(
         cls,
         budget: ZCDP | ApproxDP,
@@ -618,7 +615,7 @@ class GaussianNoise(AdditiveNoise):
         -------
         ZCDP or ApproxDP
         """
-        choice(bound, "bound", ("simple", "tight"))
+        checks.choice(bound, "bound", ("simple", "tight"))
         self._check_known("privacy loss")
         spent = largest_loss(accounting.gaussian_budget, self.sigma, sensitivity)
         if delta is not None:

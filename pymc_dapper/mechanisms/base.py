@@ -15,19 +15,11 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper import checks
 from pymc_dapper.backend.internals import RandomState
 from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import Budget
 from pymc_dapper.budget.kinds import check_budget
-from pymc_dapper.checks import (
-    as_array,
-    called_as,
-    no_comparison,
-    places,
-    random_generator,
-    real_numbers,
-    shown,
-)
 from pymc_dapper.context import check_precision
 from pymc_dapper.html import table
 from pymc_dapper.mechanisms.arguments import (
@@ -209,7 +201,7 @@ class Mechanism(ABC):
                 f"{_shown_release(released)}"
             )
 
-    @called_as('mechanism.potential("privacy", statistic, released=...)')
+    @checks.called_as('mechanism.potential("privacy", statistic, released=...)')
     def potential(
         self, name: str, statistic: Any, *, released: Any, dims: Dims = None
     ) -> TensorVariable:
@@ -253,7 +245,7 @@ class Mechanism(ABC):
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
         return self._tell(potential, name, statistic, data)
 
-    @called_as('mechanism.observe("privacy", statistic, released=...)')
+    @checks.called_as('mechanism.observe("privacy", statistic, released=...)')
     def observe(
         self, name: str, statistic: Any, *, released: Any, dims: Dims = None
     ) -> TensorVariable:
@@ -271,7 +263,7 @@ class Mechanism(ABC):
         variable = self._random_variable(name, statistic, observed=data, dims=dims)
         return self._tell(variable, name, statistic, data)
 
-    @called_as('mechanism.generate("privacy", statistic)')
+    @checks.called_as('mechanism.generate("privacy", statistic)')
     def generate(self, name: str, statistic: Any, *, dims: Dims = None) -> TensorVariable:
         """Add a release that isn't known yet to the model in context, as a random variable.
 
@@ -450,9 +442,9 @@ class Mechanism(ABC):
         """
         values = real_array(statistic, "the statistic", "leave them out")
         if not np.all(np.isfinite(values)):
-            wrong = places(~np.isfinite(values))
+            wrong = checks.places(~np.isfinite(values))
             raise ValueError(f"the statistic must hold finite numbers: {wrong}")
-        rng = random_generator(random_seed, "random_seed")
+        rng = checks.random_generator(random_seed, "random_seed")
         _warn_once()
         return self._draw(values, rng)
 
@@ -483,7 +475,7 @@ def whole_release(released: np.ndarray, name: str) -> np.ndarray:
     fits = (released <= MAX_RELEASE) & (released >= -MAX_RELEASE)
     if not np.all(fits):
         raise ValueError(
-            f"{name} releases integers, which must be within 2^62 in size: {places(~fits)}. "
+            f"{name} releases integers, which must be within 2^62 in size: {checks.places(~fits)}. "
             "Release real numbers, or change the statistic's units"
         )
     return released.astype(np.int64)
@@ -539,17 +531,17 @@ def as_tensor(value: Any, what: str = "a statistic") -> TensorVariable:
     if np.ma.is_masked(value):
         raise ValueError(f"{what} must be complete, but entries are masked: leave them out")
     given = value
-    no_comparison(value, what)
+    checks.no_comparison(value, what)
     value = as_plain(getattr(value, "value", value))
     if not isinstance(value, Variable):
-        value = as_array(value)  # PyTensor would hold a plain float in single precision
+        value = checks.as_array(value)  # PyTensor would hold a plain float in single precision
     if not isinstance(value, Variable | np.ndarray) or kind_of(value) not in "biuf":
         holds_variables = isinstance(value, np.ndarray) and any(
             isinstance(x, Variable) for x in value.flat
         )
         symbolic = " that holds variables of a model, with which NumPy can't compute"
         raise TypeError(
-            f"{what} must be a tensor, or an array, of real numbers, got {shown(given)}"
+            f"{what} must be a tensor, or an array, of real numbers, got {checks.shown(given)}"
             f"{symbolic if holds_variables else ''}. In a model, use pytensor.tensor (pt.stack, "
             "pt.clip, pt.mean) or pymc_dapper.statistics (counts, histogram, clamped_sum)"
         )
@@ -563,13 +555,13 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
     """Check that a noise scale, or each of an array of them, is positive and finite."""
     if isinstance(value, Variable):
         raise TypeError(
-            f"{name} must be known, got {shown(value)}, which is symbolic. Of an unknown scale can "
-            "be the noise of LaplaceMechanism, GaussianMechanism and their discrete versions: "
-            "LaplaceMechanism(scale), with a scale that has a prior"
+            f"{name} must be known, got {checks.shown(value)}, which is symbolic. Of an unknown "
+            "scale can be the noise of LaplaceMechanism, GaussianMechanism and their discrete "
+            "versions: LaplaceMechanism(scale), with a scale that has a prior"
         )
     if isinstance(value, Budget):
         raise TypeError(
             f"{name} must be a number, got the budget {value}: write calibrate(budget, "
             "sensitivity=...), which finds the scale for it"
         )
-    return real_numbers(value, name, positive=True)
+    return checks.real_numbers(value, name, positive=True)

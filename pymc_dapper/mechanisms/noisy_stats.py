@@ -16,14 +16,7 @@ from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import called_as, real_numbers, shown, whole_number
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
-from pymc_dapper.statistics.arrays import (
-    Records,
-    as_pair,
-    as_records,
-    check_limits,
-    module_of,
-    n_records,
-)
+from pymc_dapper.statistics import arrays
 
 _N_SUMS = 4
 FLATTEST = np.float64(1e-30)
@@ -154,8 +147,8 @@ class NoisyStats(Mechanism):
 
     def statistic(
         self,
-        x: Records,
-        y: Records,
+        x: arrays.Records,
+        y: arrays.Records,
         *,
         clamp_x: tuple[float, float] = (0.0, 1.0),
         clamp_y: tuple[float, float] = (0.0, 1.0),
@@ -182,14 +175,17 @@ class NoisyStats(Mechanism):
         ValueError
             If x and y aren't vectors of n numbers, or limits aren't finite and in order.
         """
-        covariate, outcome = as_records(x, "x", max_ndim=1), as_records(y, "y", max_ndim=1)
-        covariate, outcome = as_pair(covariate, outcome, "x", "y")
-        for length in (n_records(covariate), n_records(outcome)):
+        covariate, outcome = (
+            arrays.as_records(x, "x", max_ndim=1),
+            arrays.as_records(y, "y", max_ndim=1),
+        )
+        covariate, outcome = arrays.as_pair(covariate, outcome, "x", "y")
+        for length in (arrays.n_records(covariate), arrays.n_records(outcome)):
             if length not in (None, self.n):
                 raise ValueError(f"the mechanism is for n={self.n} records, got {length}")
         u = _scaled(covariate, clamp_x, "clamp_x")
         v = _scaled(outcome, clamp_y, "clamp_y")
-        return module_of(u).stack([u, v, u * v, u * u], axis=-1).sum(axis=0)
+        return arrays.module_of(u).stack([u, v, u * v, u * u], axis=-1).sum(axis=0)
 
     def logp(self, released: Any, statistic: Any) -> TensorVariable:
         r"""Log-density of a released line, given the confidential sums.
@@ -297,9 +293,9 @@ def _scaled(records: Any, clamp: Any, name: str) -> Any:
     limits = real_numbers(clamp, name)
     if limits.shape != (2,):
         raise ValueError(f"{name} must be a pair (lower, upper), got {shown(clamp)}")
-    check_limits(limits[0], limits[1], name, clamp)
+    arrays.check_limits(limits[0], limits[1], name, clamp)
     lower, upper = limits.tolist()
-    return (module_of(records).clip(records, lower, upper) - lower) / (upper - lower)
+    return (arrays.module_of(records).clip(records, lower, upper) - lower) / (upper - lower)
 
 
 # The mean of an exponential law that is cut off at 1, as a function of its rate x, is 1 / x - 1 /

@@ -8,7 +8,7 @@ from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import io_toposort
-from pytensor.tensor.random import basic as rv
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
@@ -32,16 +32,21 @@ def _support(node: Apply, known: Mapping[Variable, Bounds]) -> Bounds:
     parameters = node.op.dist_params(node)
     bounds = [bounds_of(x, known) or ANY_NUMBER for x in parameters]
     match node.op:
-        case rv.BernoulliRV() | rv.BetaRV() | rv.DirichletRV():
+        case laws.BernoulliRV() | laws.BetaRV() | laws.DirichletRV():
             return Bounds(0.0, 1.0)
-        case rv.CategoricalRV() if parameters[0].type.shape[-1] is not None:
+        case laws.CategoricalRV() if parameters[0].type.shape[-1] is not None:
             return Bounds(0.0, parameters[0].type.shape[-1] - 1.0)
-        case rv.BinomialRV() | rv.BetaBinomialRV() | rv.MultinomialRV() | DirichletMultinomialRV():
+        case (
+            laws.BinomialRV()
+            | laws.BetaBinomialRV()
+            | laws.MultinomialRV()
+            | DirichletMultinomialRV()
+        ):
             return Bounds(0.0, bounds[0].high)
-        case rv.UniformRV() | DiscreteUniformRV():
+        case laws.UniformRV() | DiscreteUniformRV():
             return Bounds(bounds[0].low, bounds[1].high)
-        case rv.PoissonRV() | rv.NegBinomialRV() | rv.GeometricRV() | rv.GammaRV():
+        case laws.PoissonRV() | laws.NegBinomialRV() | laws.GeometricRV() | laws.GammaRV():
             return Bounds(0.0, np.inf)
-        case rv.ExponentialRV() | rv.LogNormalRV() | rv.WeibullRV() | rv.HalfCauchyRV():
+        case laws.ExponentialRV() | laws.LogNormalRV() | laws.WeibullRV() | laws.HalfCauchyRV():
             return Bounds(0.0, np.inf)
     return ANY_NUMBER

@@ -7,14 +7,7 @@ import xarray as xr
 from arviz_base import extract
 
 from pymc_dapper.checks import choice
-from pymc_dapper.plots.drawing import (
-    Visuals,
-    add_legend,
-    begin_figure,
-    check_analyses,
-    colours_of,
-    figure_options,
-)
+from pymc_dapper.plots import drawing
 from pymc_dapper.plots.stacking import MODEL, stack, variables
 
 if TYPE_CHECKING:
@@ -30,7 +23,7 @@ def plot_analyses(
     kind: str = "kde",
     plot_collection: "PlotCollection | None" = None,
     backend: str | None = None,
-    visuals: Visuals | None = None,
+    visuals: drawing.Visuals | None = None,
     stats: Mapping[str, Any] | None = None,
     figure_kwargs: Mapping[str, Any] | None = None,
     **pc_kwargs: Any,
@@ -98,9 +91,9 @@ def plot_analyses(
         "stats": stats,
     }
     given |= {"var_names": var_names, "filter_vars": filter_vars}
-    backend, arviz_plots = begin_figure(backend, plot_collection, **given)
+    backend, arviz_plots = drawing.begin_figure(backend, plot_collection, **given)
     choice(kind, "kind", ("kde", "hist", "ecdf", "dot", "auto"))
-    check_analyses(analyses)
+    drawing.check_analyses(analyses)
     if isinstance(analyses, xr.DataTree):
         raise TypeError("pass several results by name, as in {'private': idata, 'naive': other}")
     names = variables(analyses, ["posterior"], var_names, filter_vars)
@@ -120,15 +113,15 @@ def plot_analyses(
         backend=backend,
         visuals={"face": {"alpha": 0.2}, "point_estimate_text": False, **asked},
         stats=stats,
-        figure_kwargs=figure_options(backend, figure_kwargs),
+        figure_kwargs=drawing.figure_options(backend, figure_kwargs),
         # One interval below the other, all of them below the densities.
         **{
             "y": [-1 - k for k in range(len(analyses))],
-            **colours_of(analyses),
+            **drawing.colours_of(analyses),
             **pc_kwargs,
         },
     )
-    add_legend(collection, MODEL, {"legend": legend}, title="")
+    drawing.add_legend(collection, MODEL, {"legend": legend}, title="")
     return collection
 
 

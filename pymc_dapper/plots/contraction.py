@@ -6,15 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import xarray as xr
 from arviz_stats import mcse
 
-from pymc_dapper.plots.drawing import (
-    Visuals,
-    add_legend,
-    begin_figure,
-    check_analyses,
-    colours_of,
-    draw,
-    figure_options,
-)
+from pymc_dapper.plots import drawing
 from pymc_dapper.plots.stacking import MODEL, stack, variables
 
 if TYPE_CHECKING:
@@ -35,7 +27,7 @@ def plot_contraction(
     coords: Mapping[str, Any] | None = None,
     plot_collection: "PlotCollection | None" = None,
     backend: str | None = None,
-    visuals: Visuals | None = None,
+    visuals: drawing.Visuals | None = None,
     figure_kwargs: Mapping[str, Any] | None = None,
     **pc_kwargs: Any,
 ) -> "PlotCollection":
@@ -100,10 +92,10 @@ def plot_contraction(
     ...     idata.update(pm.sample_prior_predictive(2000, var_names=["p"]))
     >>> pmd.plot_contraction(idata)
     """
-    check_analyses(analyses)
+    drawing.check_analyses(analyses)
     given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
     given |= {"var_names": var_names, "filter_vars": filter_vars}
-    backend, arviz_plots = begin_figure(backend, plot_collection, **given)
+    backend, arviz_plots = drawing.begin_figure(backend, plot_collection, **given)
     several = isinstance(analyses, Mapping) and not isinstance(analyses, xr.DataTree)
     by_name = dict(analyses) if several else {"the result": analyses}
     for name, tree in by_name.items():
@@ -138,26 +130,28 @@ def plot_contraction(
             "trunk": xr.concat([xr.zeros_like(point), point], dim="bound"),
         },
         visuals={"trunk": {"alpha": 0.35, "width": 7, **ends}, **asked},
-        figure_kwargs=figure_options(backend, figure_kwargs),
-        **{**(colours_of(by_name) if several else {}), **pc_kwargs},
+        figure_kwargs=drawing.figure_options(backend, figure_kwargs),
+        **{**(drawing.colours_of(by_name) if several else {}), **pc_kwargs},
     )
     lowest = min(0.0, float((point - 2 * error).to_array().min()))
     _draw_axis(collection, arviz_plots.visuals, ours, lowest)
     if several:
-        add_legend(collection, MODEL, ours, title="")
+        drawing.add_legend(collection, MODEL, ours, title="")
     return collection
 
 
-def _draw_axis(collection: "PlotCollection", parts: Any, ours: Visuals, lowest: float) -> None:
+def _draw_axis(
+    collection: "PlotCollection", parts: Any, ours: drawing.Visuals, lowest: float
+) -> None:
     """Draw the line of no contraction, limits that show it, and the axis's label."""
     forest: dict[str, Any] = {"coords": {"column": "forest"}, "ignore_aes": "all"}
     zero = xr.DataArray(0.0, name="contraction")
     line = {"color": "B2", "linestyle": "C1"}
-    draw(collection, parts.vline, "zero", ours, zero, **line, **forest)
+    drawing.draw(collection, parts.vline, "zero", ours, zero, **line, **forest)
     limits: dict[str, Any] = {"limits": (lowest - 0.02, 1.02), "store_artist": False}
-    draw(collection, parts.set_xlim, "xlim", ours, zero, **limits, **forest)
+    drawing.draw(collection, parts.set_xlim, "xlim", ours, zero, **limits, **forest)
     share = "contraction: share of the prior variance that is gone"
-    draw(collection, parts.labelled_x, "xlabel", ours, zero, text=share, **forest)
+    drawing.draw(collection, parts.labelled_x, "xlabel", ours, zero, text=share, **forest)
 
 
 def contraction(tree: Any, names: Sequence[str]) -> xr.Dataset:

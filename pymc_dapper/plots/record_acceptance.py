@@ -10,13 +10,7 @@ from arviz_base.validate import validate_dict_argument
 from pymc_dapper.budget import Budget
 from pymc_dapper.checks import choice, whole_number
 from pymc_dapper.diagnostics import acceptance, record_acceptance
-from pymc_dapper.plots.drawing import (
-    Visuals,
-    add_legend,
-    begin_figure,
-    draw,
-    figure_options,
-)
+from pymc_dapper.plots import drawing
 from pymc_dapper.steps.stats import ACCEPT_STAT, record_stats
 
 if TYPE_CHECKING:
@@ -36,7 +30,7 @@ def plot_record_acceptance(
     step: int | None = None,
     plot_collection: "PlotCollection | None" = None,
     backend: str | None = None,
-    visuals: Visuals | None = None,
+    visuals: drawing.Visuals | None = None,
     figure_kwargs: Mapping[str, Any] | None = None,
     **pc_kwargs: Any,
 ) -> "PlotCollection":
@@ -103,7 +97,7 @@ def plot_record_acceptance(
     >>> pmd.plot_record_acceptance(idata)
     """
     given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs}
-    backend, arviz_plots = begin_figure(backend, plot_collection, **given)
+    backend, arviz_plots = drawing.begin_figure(backend, plot_collection, **given)
     if step is not None:
         whole_number(step, "step", at_least=0)
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
@@ -122,7 +116,7 @@ def plot_record_acceptance(
     collection = plot_collection or arviz_plots.PlotCollection.wrap(
         rates.to_dataset(),
         backend=backend,
-        figure_kwargs=figure_options(backend, figure_kwargs),
+        figure_kwargs=drawing.figure_options(backend, figure_kwargs),
         **{"aes": {"color": ["chain"]}, **pc_kwargs},
     )
     parts = arviz_plots.visuals
@@ -130,8 +124,8 @@ def plot_record_acceptance(
     if by == "record":
         places, style = np.unique(np.linspace(0, number - 1, SHOWN).astype(int)), {"width": 1.5}
     at: dict[str, Any] = {"x": xr.DataArray(places, dims=by), **style}
-    draw(collection, parts.line_xy, "rate", visuals, rates.isel({by: places}), **at)
-    draw(collection, parts.hline, "mean", visuals, rates.mean(by), width=1)
+    drawing.draw(collection, parts.line_xy, "rate", visuals, rates.isel({by: places}), **at)
+    drawing.draw(collection, parts.hline, "mean", visuals, rates.mean(by), width=1)
 
     if found.floor is not None:
         _draw_floor(collection, parts, visuals, found.floor, 1.03 * number)
@@ -139,13 +133,13 @@ def plot_record_acceptance(
     whole: dict[str, Any] = {"ignore_aes": "all"}
     nothing = xr.DataArray(0, name="acceptance")
     ends: dict[str, Any] = {"limits": (-0.02 * number, 1.02 * number - 1), "store_artist": False}
-    draw(collection, parts.set_xlim, "xlim", visuals, nothing, **ends, **whole)
+    drawing.draw(collection, parts.set_xlim, "xlim", visuals, nothing, **ends, **whole)
     label = {"record": "records, from the least to the most accepted", "draw": "draw"}[by]
-    draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=label, **whole)
+    drawing.draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=label, **whole)
     share = "share of proposals accepted"
-    draw(collection, parts.labelled_y, "ylabel", visuals, nothing, text=share, **whole)
+    drawing.draw(collection, parts.labelled_y, "ylabel", visuals, nothing, text=share, **whole)
     if rates.sizes["chain"] > 1:
-        add_legend(collection, "chain", visuals)
+        drawing.add_legend(collection, "chain", visuals)
     return collection
 
 
@@ -156,15 +150,15 @@ def _in_order(rates: xr.DataArray) -> xr.DataArray:
 
 
 def _draw_floor(
-    collection: "PlotCollection", parts: Any, visuals: Visuals, floor: float, beside: float
+    collection: "PlotCollection", parts: Any, visuals: drawing.Visuals, floor: float, beside: float
 ) -> None:
     """Draw a dashed line, with its name next to the panel, away from the rates."""
     level = xr.DataArray(floor, name="acceptance")
     line = {"color": "B1", "linestyle": "C1", "ignore_aes": "all"}
-    draw(collection, parts.hline, "floor", visuals, level, **line)
+    drawing.draw(collection, parts.hline, "floor", visuals, level, **line)
     text = {"x": beside, "text": f"floor\n{floor:.3g}", "ignore_aes": "all"}
     align = {"vertical_align": "center", "horizontal_align": "left"}
-    draw(collection, parts.annotate_xy, "floor_text", visuals, level, **text, **align)
+    drawing.draw(collection, parts.annotate_xy, "floor_text", visuals, level, **text, **align)
 
 
 def _of_step(rates: xr.DataArray, step: int | None) -> xr.DataArray:

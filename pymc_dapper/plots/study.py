@@ -10,14 +10,7 @@ from arviz_base.validate import validate_dict_argument
 from scipy.stats import binom
 
 from pymc_dapper.checks import shown, text
-from pymc_dapper.plots.drawing import (
-    Visuals,
-    add_legend,
-    begin_figure,
-    colours_of,
-    draw,
-    figure_options,
-)
+from pymc_dapper.plots import drawing
 from pymc_dapper.studies.grid import REPLICATE_DIM
 from pymc_dapper.studies.result import monte_carlo_error
 
@@ -65,7 +58,7 @@ def plot_study(
     coords: Mapping[str, Any] | None = None,
     plot_collection: "PlotCollection | None" = None,
     backend: str | None = None,
-    visuals: Visuals | None = None,
+    visuals: drawing.Visuals | None = None,
     figure_kwargs: Mapping[str, Any] | None = None,
     **pc_kwargs: Any,
 ) -> "PlotCollection":
@@ -124,7 +117,9 @@ def plot_study(
     if not isinstance(result, xr.DataTree):
         raise TypeError(f"result must be what pmd.study returned, got {shown(result)}")
     given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
-    backend, arviz_plots = begin_figure(backend, plot_collection, var_names=var_names, **given)
+    backend, arviz_plots = drawing.begin_figure(
+        backend, plot_collection, var_names=var_names, **given
+    )
     text(x, "x")
     text(utility, "utility")
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
@@ -139,14 +134,14 @@ def plot_study(
     collection = plot_collection or arviz_plots.PlotCollection.grid(
         found[["mean"]].expand_dims({PANEL: list(titles)}),
         backend=backend,
-        figure_kwargs=figure_options(
+        figure_kwargs=drawing.figure_options(
             backend, figure_kwargs, figsize=(4.5 * len(titles), 3.6 * rows)
         ),
         **{
             "cols": [PANEL],
             "rows": series[2:],
             "aes": {name: dims for name, dims in aes.items() if dims},
-            **(colours_of(found[ANALYSIS].values) if series[:1] == [ANALYSIS] else {}),
+            **(drawing.colours_of(found[ANALYSIS].values) if series[:1] == [ANALYSIS] else {}),
             **pc_kwargs,
         },
     )
@@ -154,17 +149,17 @@ def plot_study(
     nothing = _in_each_panel(collection, found["mean"].rename("mean"), 0)
     _draw_labels(collection, arviz_plots.visuals, visuals, titles, nothing, found[x])
     for dim in series[:1]:
-        add_legend(collection, str(dim), visuals)
+        drawing.add_legend(collection, str(dim), visuals)
     for dim in series[1:2]:
         # Line styles and markers, in a colour that none of the analyses has.
-        add_legend(collection, str(dim), visuals, visual_kwargs={"color": "black"})
+        drawing.add_legend(collection, str(dim), visuals, visual_kwargs={"color": "black"})
     return collection
 
 
 def _draw_panels(
     collection: "PlotCollection",
     parts: Any,
-    visuals: Visuals,
+    visuals: drawing.Visuals,
     found: xr.Dataset,
     titles: Mapping[str, str],
     x: str,
@@ -175,7 +170,7 @@ def _draw_panels(
     places: dict[str, Any] = {"x": _places(found[x])}
     band = _without(parts.fill_between_y, "marker", "linestyle")
     ends = {"y_bottom": mean - twice, "y_top": mean + twice, "coords": {PANEL: "utility"}}
-    draw(collection, band, "error", visuals, mean, alpha=0.2, **ends, **places)
+    drawing.draw(collection, band, "error", visuals, mean, alpha=0.2, **ends, **places)
     if "coverage" in titles:
         n = int(found["n"].where(found["n"] > 0).min())
         level = _in_each_panel(collection, mean, float(found.attrs["prob"]))
@@ -183,9 +178,9 @@ def _draw_panels(
     for panel, values in zip(titles, (mean, coverage), strict=False):
         where: dict[str, Any] = {"coords": {PANEL: panel}, **places}
         line = _without(parts.line_xy, "marker")
-        draw(collection, line, "line", visuals, values, **where)
+        drawing.draw(collection, line, "line", visuals, values, **where)
         point = _without(parts.scatter_xy, "linestyle")
-        draw(collection, point, "point", visuals, values, **where)
+        drawing.draw(collection, point, "point", visuals, values, **where)
 
 
 def _titles(found: xr.Dataset, utility: str) -> dict[str, str]:
@@ -206,20 +201,22 @@ def _in_each_panel(
 
 
 def _draw_nominal_coverage(
-    collection: "PlotCollection", parts: Any, visuals: Visuals, level: xr.DataArray, n: int
+    collection: "PlotCollection", parts: Any, visuals: drawing.Visuals, level: xr.DataArray, n: int
 ) -> None:
     """Draw the nominal probability, and the band for the share among n intervals."""
     tails = xr.DataArray([(1 - BAND) / 2, (1 + BAND) / 2], dims="bound")
     band = xr.apply_ufunc(binom.ppf, tails, n, level).rename("mean") / n
     once: dict[str, Any] = {"ignore_aes": "all", "coords": {PANEL: "coverage"}}
-    draw(collection, parts.hspan, "band", visuals, band, color="B2", alpha=0.25, **once)
-    draw(collection, parts.hline, "nominal", visuals, level, color="B1", linestyle="C1", **once)
+    drawing.draw(collection, parts.hspan, "band", visuals, band, color="B2", alpha=0.25, **once)
+    drawing.draw(
+        collection, parts.hline, "nominal", visuals, level, color="B1", linestyle="C1", **once
+    )
 
 
 def _draw_labels(
     collection: "PlotCollection",
     parts: Any,
-    visuals: Visuals,
+    visuals: drawing.Visuals,
     titles: Mapping[str, str],
     nothing: xr.DataArray,
     setting: xr.DataArray,
@@ -235,15 +232,17 @@ def _draw_labels(
             "store_artist": False,
             "ignore_aes": "all",
         }
-        draw(collection, parts.labelled_title, "title", visuals, nothing, text=title, **once)
+        drawing.draw(
+            collection, parts.labelled_title, "title", visuals, nothing, text=title, **once
+        )
         name = {"epsilon": "privacy budget, epsilon"}.get(str(setting.name), setting.name)
-        draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=name, **once)
-        draw(collection, parts.set_xticks, "xticks", visuals, nothing, **ticks, **once)
+        drawing.draw(collection, parts.labelled_x, "xlabel", visuals, nothing, text=name, **once)
+        drawing.draw(collection, parts.set_xticks, "xticks", visuals, nothing, **ticks, **once)
         if panel == "coverage":
             whole = {"limits": (-0.02, 1.04), **once}
-            draw(collection, parts.set_ylim, "ylim", visuals, nothing, **whole)
+            drawing.draw(collection, parts.set_ylim, "ylim", visuals, nothing, **whole)
         if nothing.dims and panel == "utility":
-            draw(collection, _label_row(parts), "ylabel", visuals, nothing, **once)
+            drawing.draw(collection, _label_row(parts), "ylabel", visuals, nothing, **once)
 
 
 def _label_row(parts: Any) -> Callable[..., Any]:

@@ -42,19 +42,8 @@ from scipy.stats import laplace
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import choice, finite_number, whole_number
+from pymc_dapper.reference import _proportion
 from pymc_dapper.reference._progress import progress
-from pymc_dapper.reference._proportion import (
-    Alternative,
-    Interval,
-    ProportionTest,
-    check_n,
-    check_released,
-    check_theta0,
-    laplace_noise,
-    p_value_of,
-    proportion_scale,
-    tail_test,
-)
 
 FloatArray = NDArray[np.float64]
 Mixing = Literal["jeffreys", "uniform", "flat-prior"]
@@ -104,7 +93,7 @@ class FiducialProportion:
         """Standard deviation of the draws, in the shape of `released`."""
         return np.asarray(self.draws.std(axis=(-2, -1)))
 
-    def interval(self, prob: float = 0.95) -> Interval:
+    def interval(self, prob: float = 0.95) -> _proportion.Interval:
         """Equal-tailed interval, from quantiles of the draws.
 
         Parameters
@@ -113,9 +102,11 @@ class FiducialProportion:
             Share of the draws within it; nominal probability of coverage.
         """
         tail = (1 - finite_number(prob, "prob", above=0, below=1)) / 2
-        return Interval(*np.quantile(self.draws, (tail, 1 - tail), axis=(-2, -1)))
+        return _proportion.Interval(*np.quantile(self.draws, (tail, 1 - tail), axis=(-2, -1)))
 
-    def p_value(self, theta0: float, alternative: Alternative = "greater") -> FloatArray:
+    def p_value(
+        self, theta0: float, alternative: _proportion.Alternative = "greater"
+    ) -> FloatArray:
         """P-value of H0: theta = theta0: the share of draws on the null hypothesis's side.
 
         Parameters
@@ -126,8 +117,8 @@ class FiducialProportion:
             Against "greater" it is the share of draws of at most theta0; two-sided is the smaller
             share, doubled.
         """
-        below = (self.draws <= check_theta0(theta0)).mean(axis=(-2, -1))
-        return p_value_of(1 - below, below, alternative)
+        below = (self.draws <= _proportion.check_theta0(theta0)).mean(axis=(-2, -1))
+        return _proportion.p_value_of(1 - below, below, alternative)
 
     def to_datatree(self) -> Any:
         """Return the draws as ArviZ has them: group "posterior", variable "theta".
@@ -190,20 +181,20 @@ def fiducial_proportion(
     >>> fitted.draws.shape
     (1, 10000)
     """
-    values = check_released(released)
+    values = _proportion.check_released(released)
     choice(mixing, "mixing", get_args(Mixing))
     number = {"chains": chains, "draws": draws}
     size = (*values.shape, *(whole_number(x, name, at_least=1) for name, x in number.items()))
     rng = np.random.default_rng(random_seed)
     t = np.broadcast_to(values[..., None, None], size)
     if budget is not None:
-        t = t - laplace_noise(rng, proportion_scale(n, budget), size)
+        t = t - _proportion.laplace_noise(rng, _proportion.proportion_scale(n, budget), size)
     elif not np.all((values >= 0) & (values <= 1)):
         raise ValueError(
             f"without noise the proportion is within [0, 1], got {released!r}. If there is noise, "
             "give its budget."
         )
-    theta = _draw_given_proportion(np.clip(t, 0, 1), check_n(n), mixing, rng)
+    theta = _draw_given_proportion(np.clip(t, 0, 1), _proportion.check_n(n), mixing, rng)
     theta = np.where(t < 0, 0.0, np.where(t > 1, 1.0, theta))
     return FiducialProportion(theta, values, n, budget, mixing)
 
@@ -242,7 +233,11 @@ def fiducial_cdf(
         return 0.0
     if theta >= 1:
         return 1.0
-    scale, shift, centre = proportion_scale(n, budget), _BETA_SHIFT[mixing], float(released)
+    scale, shift, centre = (
+        _proportion.proportion_scale(n, budget),
+        _BETA_SHIFT[mixing],
+        float(released),
+    )
     # Panels on either side of the kink at the released value, at most as wide as the beta cdf's
     # rise.
     kink = min(max(centre, 0.0), 1.0)
@@ -269,9 +264,9 @@ def fiducial_test(
     budget: PureDP,
     *,
     mixing: Mixing = "jeffreys",
-    alternative: Alternative = "greater",
+    alternative: _proportion.Alternative = "greater",
     level: float = 0.05,
-) -> ProportionTest:
+) -> _proportion.ProportionTest:
     """Test by the fiducial p-value, with its exact size and power.
 
     Parameters
@@ -295,8 +290,8 @@ def fiducial_test(
     ProportionTest
         In units of the proportion.
     """
-    scale, counts = proportion_scale(n, budget), np.arange(n + 1)
-    check_theta0(theta0)
+    scale, counts = _proportion.proportion_scale(n, budget), np.arange(n + 1)
+    _proportion.check_theta0(theta0)
 
     def critical(tail: float) -> float:
         # The p-value falls with the released value; the noise makes its tails exponential.
@@ -305,7 +300,7 @@ def fiducial_test(
             lambda r: fiducial_cdf(theta0, r, n, budget, mixing=mixing) - tail, -reach, 1 + reach
         )
 
-    return tail_test(
+    return _proportion.tail_test(
         n, theta0, alternative, level, critical, lambda t: laplace.sf(t, counts / n, scale)
     )
 
@@ -367,14 +362,16 @@ def fiducial_coverage(
     -------
     Coverage
     """
-    check_theta0(theta)
+    _proportion.check_theta0(theta)
     rng, batch = np.random.default_rng(random_seed), 50
-    scale, covered = proportion_scale(n, budget), 0
+    scale, covered = _proportion.proportion_scale(n, budget), 0
     whole_number(repeats, "repeats", at_least=1)
     with progress("Simulating releases", repeats, show=progressbar) as report:
         for start in range(0, repeats, batch):
             size = min(batch, repeats - start)
-            released = rng.binomial(n, theta, size) / n + laplace_noise(rng, scale, size)
+            released = rng.binomial(n, theta, size) / n + _proportion.laplace_noise(
+                rng, scale, size
+            )
             fitted = fiducial_proportion(
                 released, n, budget, mixing=mixing, draws=draws, random_seed=rng
             )

@@ -43,17 +43,7 @@ from pymc_dapper.budget import ApproxDP, PureDP, check_pure
 from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import finite_number
-from pymc_dapper.reference._proportion import (
-    Alternative,
-    Interval,
-    ProportionTest,
-    check_n,
-    check_released,
-    check_theta0,
-    p_value_of,
-    proportion_scale,
-    tail_test,
-)
+from pymc_dapper.reference import _proportion
 from pymc_dapper.reference._tulap import TulapNoise
 
 FloatArray = NDArray[np.float64]
@@ -94,9 +84,9 @@ class UMPProportion:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        check_n(self.n)
+        _proportion.check_n(self.n)
         object.__setattr__(self, "_noise", _tulap(self.budget))
-        object.__setattr__(self, "_values", check_released(self.released))
+        object.__setattr__(self, "_values", _proportion.check_released(self.released))
 
     @property
     def estimate(self) -> FloatArray:
@@ -109,7 +99,9 @@ class UMPProportion:
         theta = np.clip(self.estimate, 0, 1)
         return np.sqrt(theta * (1 - theta) / self.n + (self._noise.sd / self.n) ** 2)
 
-    def p_value(self, theta0: float, alternative: Alternative = "greater") -> FloatArray:
+    def p_value(
+        self, theta0: float, alternative: _proportion.Alternative = "greater"
+    ) -> FloatArray:
         """P-value of H0: theta = theta0, which one-sided is that of theta <= (or >=) theta0, too.
 
         Parameters
@@ -124,10 +116,10 @@ class UMPProportion:
         ndarray
             In the shape of `released`.
         """
-        at_least = self._at_least(np.full(self._values.shape, check_theta0(theta0)))
-        return p_value_of(1 - at_least, at_least, alternative)
+        at_least = self._at_least(np.full(self._values.shape, _proportion.check_theta0(theta0)))
+        return _proportion.p_value_of(1 - at_least, at_least, alternative)
 
-    def interval(self, prob: float = 0.95) -> Interval:
+    def interval(self, prob: float = 0.95) -> _proportion.Interval:
         """Confidence interval: the proportions that neither one-sided test rejects.
 
         Parameters
@@ -142,7 +134,7 @@ class UMPProportion:
             is the point 0 or 1.
         """
         tail = (1 - finite_number(prob, "prob", above=0, below=1)) / 2
-        return Interval(self._solve(tail), self._solve(1 - tail))
+        return _proportion.Interval(self._solve(tail), self._solve(1 - tail))
 
     def _at_least(self, theta: FloatArray) -> FloatArray:
         """P(Z >= released) at a proportion for each release."""
@@ -195,8 +187,8 @@ class NormalProportion:
 
     def __post_init__(self) -> None:
         """Check the numbers."""
-        object.__setattr__(self, "_scale", proportion_scale(self.n, self.budget))
-        object.__setattr__(self, "_values", check_released(self.released))
+        object.__setattr__(self, "_scale", _proportion.proportion_scale(self.n, self.budget))
+        object.__setattr__(self, "_values", _proportion.check_released(self.released))
 
     @property
     def estimate(self) -> FloatArray:
@@ -208,12 +200,16 @@ class NormalProportion:
         """Standard deviation of the estimate, with the proportion estimated within [0, 1]."""
         return laplace_sd(np.clip(self._values, 0, 1), self.n, self.budget)
 
-    def p_value(self, theta0: float, alternative: Alternative = "greater") -> FloatArray:
+    def p_value(
+        self, theta0: float, alternative: _proportion.Alternative = "greater"
+    ) -> FloatArray:
         """P-value by the normal law; see `UMPProportion.p_value`."""
-        z = (self._values - check_theta0(theta0)) / laplace_sd(theta0, self.n, self.budget)
-        return p_value_of(norm.cdf(z), norm.sf(z), alternative)
+        z = (self._values - _proportion.check_theta0(theta0)) / laplace_sd(
+            theta0, self.n, self.budget
+        )
+        return _proportion.p_value_of(norm.cdf(z), norm.sf(z), alternative)
 
-    def interval(self, prob: float = 0.95) -> Interval:
+    def interval(self, prob: float = 0.95) -> _proportion.Interval:
         """Interval of the proportions that the two-sided test doesn't reject.
 
         Parameters
@@ -232,7 +228,7 @@ class NormalProportion:
         centre = (t + share / 2) / (1 + share)
         product = (t**2 - 2 * z2 * self._scale**2) / (1 + share)
         half = np.sqrt(np.maximum(centre**2 - product, 0.0))
-        return Interval(np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1))
+        return _proportion.Interval(np.clip(centre - half, 0, 1), np.clip(centre + half, 0, 1))
 
 
 def ump_test(
@@ -240,9 +236,9 @@ def ump_test(
     theta0: float,
     budget: PureDP | ApproxDP,
     *,
-    alternative: Alternative = "greater",
+    alternative: _proportion.Alternative = "greater",
     level: float = 0.05,
-) -> ProportionTest:
+) -> _proportion.ProportionTest:
     """Return the uniformly most powerful private test for a count: reject for extreme X + Tulap.
 
     Parameters
@@ -267,19 +263,21 @@ def ump_test(
     ----------
     Awan and Slavkovic (2018).
     """
-    noise, counts = _tulap(budget), np.arange(check_n(n) + 1)
-    pmf = binom.pmf(counts, n, check_theta0(theta0))
+    noise, counts = _tulap(budget), np.arange(_proportion.check_n(n) + 1)
+    pmf = binom.pmf(counts, n, _proportion.check_theta0(theta0))
     reach = min(noise.edge, 0.5 + 800 / budget.epsilon)  # b^800/epsilon is nothing to a float.
 
     def critical(tail: float) -> float:
         return root(lambda z: float(pmf @ noise.sf(z - counts)) - tail, -reach, n + reach)
 
-    return tail_test(n, theta0, alternative, level, critical, lambda z: noise.sf(z - counts))
+    return _proportion.tail_test(
+        n, theta0, alternative, level, critical, lambda z: noise.sf(z - counts)
+    )
 
 
 def umpu_test(
     n: int, theta0: float, budget: PureDP | ApproxDP, *, level: float = 0.05
-) -> ProportionTest:
+) -> _proportion.ProportionTest:
     """Return the most powerful private test of theta = theta0 among the unbiased ones.
 
     It rejects with probability F(abs(x - k) - m), where F is the cdf of Tulap noise, with k and m
@@ -299,9 +297,9 @@ def umpu_test(
     ----------
     Awan and Slavkovic (2020).
     """
-    noise, counts = _tulap(budget), np.arange(check_n(n) + 1)
+    noise, counts = _tulap(budget), np.arange(_proportion.check_n(n) + 1)
     finite_number(level, "level", above=0, below=1)
-    pmf = binom.pmf(counts, n, check_theta0(theta0))
+    pmf = binom.pmf(counts, n, _proportion.check_theta0(theta0))
     reach = n + min(noise.edge, 0.5 + 800 / budget.epsilon)
 
     def rejection(k: float) -> FloatArray:
@@ -315,7 +313,7 @@ def umpu_test(
 
     # At k = 0 and k = n the tests are one-sided, and their power rises and falls.
     balanced = rejection(root(slope, 0.0, float(n)))
-    return ProportionTest(n, theta0, "two-sided", level, np.nan, np.nan, balanced)
+    return _proportion.ProportionTest(n, theta0, "two-sided", level, np.nan, np.nan, balanced)
 
 
 def normal_test(
@@ -323,9 +321,9 @@ def normal_test(
     theta0: float,
     budget: PureDP,
     *,
-    alternative: Alternative = "greater",
+    alternative: _proportion.Alternative = "greater",
     level: float = 0.05,
-) -> ProportionTest:
+) -> _proportion.ProportionTest:
     """Test by the normal approximation, with its exact size and power.
 
     Parameters
@@ -346,14 +344,14 @@ def normal_test(
     ----------
     Vu and Slavkovic (2009).
     """
-    scale = proportion_scale(n, budget)
-    sd = float(laplace_sd(check_theta0(theta0), n, budget))
+    scale = _proportion.proportion_scale(n, budget)
+    sd = float(laplace_sd(_proportion.check_theta0(theta0), n, budget))
     counts = np.arange(n + 1)
 
     def critical(tail: float) -> float:
         return theta0 + sd * float(norm.isf(tail))
 
-    return tail_test(
+    return _proportion.tail_test(
         n, theta0, alternative, level, critical, lambda t: laplace.sf(t, counts / n, scale)
     )
 
@@ -406,7 +404,7 @@ def randomized_response(
     ----------
     Warner (1965).
     """
-    if not 0 <= yes <= check_n(n):
+    if not 0 <= yes <= _proportion.check_n(n):
         raise ValueError(f"yes must be a count from 0 to n = {n}, got {yes!r}.")
     keep = _keep_probability(budget)
     share = yes / n

@@ -9,13 +9,7 @@ from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import as_array, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours, for_either
-from pymc_dapper.statistics.arrays import (
-    Records,
-    as_records,
-    module_of,
-    n_columns,
-    n_records,
-)
+from pymc_dapper.statistics import arrays
 from pymc_dapper.statistics.statistic import (
     Array,
     Statistic,
@@ -29,7 +23,7 @@ INSIDE = Fraction(1, 2**40)
 
 
 def clamped_sum(
-    x: Records, lower: ArrayLike, upper: ArrayLike, *, neighbours: Neighbours | None = None
+    x: arrays.Records, lower: ArrayLike, upper: ArrayLike, *, neighbours: Neighbours | None = None
 ) -> Statistic:
     """Clamp the records to an interval and add them up.
 
@@ -69,11 +63,11 @@ def clamped_sum(
     value = _clamp(records, low, high).sum(axis=0)
     if isinstance(records, np.ndarray):
         value = np.asarray(value)
-    return Statistic(value, _sensitivities(low, high, 1, neighbours), n_records(records))
+    return Statistic(value, _sensitivities(low, high, 1, neighbours), arrays.n_records(records))
 
 
 def clamped_moments(
-    x: Records,
+    x: arrays.Records,
     lower: ArrayLike,
     upper: ArrayLike,
     order: int = 2,
@@ -136,16 +130,16 @@ def clamped_moments(
     _check_sum(records, low, high, order)
     clamped = _clamp(records, low, high)
     powers = [clamped**k for k in range(1, order + 1)]
-    value = module_of(records).stack(powers, axis=-1).sum(axis=0)
-    return Statistic(value, _sensitivities(low, high, order, neighbours), n_records(records))
+    value = arrays.module_of(records).stack(powers, axis=-1).sum(axis=0)
+    return Statistic(value, _sensitivities(low, high, order, neighbours), arrays.n_records(records))
 
 
 def _with_limits(
-    x: Records, lower: ArrayLike, upper: ArrayLike
+    x: arrays.Records, lower: ArrayLike, upper: ArrayLike
 ) -> tuple[Array, np.ndarray, np.ndarray]:
     """Check records and limits; give each column its own limits."""
-    records = as_records(x, "x")
-    columns = n_columns(records, "x")
+    records = arrays.as_records(x, "x")
+    columns = arrays.n_columns(records, "x")
     shape = () if columns is None else (columns,)
     low, high = as_array(lower), as_array(upper)
     for limit, name in ((low, "lower"), (high, "upper")):
@@ -171,7 +165,7 @@ def _with_limits(
 
 
 def _clamp(records: Array, low: np.ndarray, high: np.ndarray) -> Array:
-    return module_of(records).clip(records, low, high)
+    return arrays.module_of(records).clip(records, low, high)
 
 
 def _fractions(low: np.ndarray, high: np.ndarray) -> list[tuple[Fraction, Fraction]]:
@@ -184,7 +178,7 @@ def _fractions(low: np.ndarray, high: np.ndarray) -> list[tuple[Fraction, Fracti
 
 def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) -> None:
     """Check that no sum of powers of clamped records can overflow, if their number is known."""
-    n = n_records(records)
+    n = arrays.n_records(records)
     largest = max(abs(limit) for limits in _fractions(low, high) for limit in limits)
     bound = (1 if n is None else n) * max(largest, largest**order)
     whole = low.dtype.kind == "i" and np.dtype(records.dtype).kind in "biu"

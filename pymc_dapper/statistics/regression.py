@@ -9,21 +9,13 @@ from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import flag, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either, sensitivities
-from pymc_dapper.statistics.arrays import (
-    Records,
-    as_pair,
-    as_records,
-    check_limits,
-    module_of,
-    n_columns,
-    n_records,
-)
+from pymc_dapper.statistics import arrays
 from pymc_dapper.statistics.statistic import Statistic
 
 
 def regression(
-    x: Records,
-    y: Records,
+    x: arrays.Records,
+    y: arrays.Records,
     *,
     clamp: ArrayLike | Mapping[str, ArrayLike],
     sharp: bool = False,
@@ -84,9 +76,9 @@ def regression(
     >>> regression([[5.0, 0.0], [-20.0, 4.0]], [10.0, 5.0], clamp=(-10, 10)).value
     array([ 1.5 ,  0.  ,  0.2 ,  1.25, -0.5 ,  1.25,  0.4 , -0.4 ,  0.16])
     """
-    covariates, outcome = as_records(x, "x"), as_records(y, "y", max_ndim=1)
-    covariates, outcome = as_pair(covariates, outcome, "x", "y")
-    columns = n_columns(covariates, "x")
+    covariates, outcome = arrays.as_records(x, "x"), arrays.as_records(y, "y", max_ndim=1)
+    covariates, outcome = arrays.as_pair(covariates, outcome, "x", "y")
+    columns = arrays.n_columns(covariates, "x")
     p = 1 if columns is None else columns
     if p == 0:
         raise ValueError("x has no columns")
@@ -96,7 +88,7 @@ def regression(
     sensitivity = for_either(neighbours, lambda which: _sensitivity(p, sharp, which))
 
     raw = [outcome, *([covariates] if columns is None else [covariates[:, j] for j in range(p)])]
-    module = module_of(outcome)
+    module = arrays.module_of(outcome)
     # Vectors, not a matrix: PyTensor then makes one pass over the records for each.
     scaled = [
         (module.clip(x, a, b) - (a + b) / 2) / ((b - a) / 2)
@@ -104,7 +96,7 @@ def regression(
     ]
     added = [scaled[t[0]] if len(t) == 1 else scaled[t[0]] * scaled[t[1]] for t in terms]
     value = module.stack(added, axis=1).sum(axis=0)
-    return Statistic(value, sensitivity, n_records(outcome))
+    return Statistic(value, sensitivity, arrays.n_records(outcome))
 
 
 def regression_labels(p: int) -> list[str]:
@@ -177,7 +169,7 @@ def _limits(clamp: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
             f"{p}; got {shown(clamp)}"
         )
     low, high = np.vstack([of_y, np.broadcast_to(of_x, (p, 2))]).T
-    check_limits(low, high, "clamp", clamp)
+    arrays.check_limits(low, high, "clamp", clamp)
     return low, high
 
 

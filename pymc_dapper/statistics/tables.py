@@ -14,21 +14,14 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.entries import CellOf
 from pymc_dapper.checks import choice, real_numbers, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
-from pymc_dapper.statistics.arrays import (
-    Records,
-    as_categories,
-    as_pair,
-    as_records,
-    n_columns,
-    n_records,
-)
+from pymc_dapper.statistics import arrays
 from pymc_dapper.statistics.statistic import Array, Statistic, column_sensitivities
 
 FEW_CATEGORIES = 256
 """Up to this number of categories, records are compared with each of them."""
 
 
-def counts(record: Records, k: int, *, neighbours: Neighbours | None = None) -> Statistic:
+def counts(record: arrays.Records, k: int, *, neighbours: Neighbours | None = None) -> Statistic:
     """Count the records in each of ``k`` categories.
 
     Parameters
@@ -61,13 +54,13 @@ def counts(record: Records, k: int, *, neighbours: Neighbours | None = None) -> 
     array([1, 1, 2, 0])
     """
     k = whole_number(k, "k", at_least=2)
-    x = as_categories(record, "record", k)
+    x = arrays.as_categories(record, "record", k)
     value = _tabulate(x, k) if isinstance(x, np.ndarray) else _count_categories(x, k)
-    sensitivity = _one_cell_each(n_columns(x, "record"), k, neighbours)
-    return Statistic(value, sensitivity, n_records(x))
+    sensitivity = _one_cell_each(arrays.n_columns(x, "record"), k, neighbours)
+    return Statistic(value, sensitivity, arrays.n_records(x))
 
 
-def count_where(condition: Records, *, neighbours: Neighbours | None = None) -> Statistic:
+def count_where(condition: arrays.Records, *, neighbours: Neighbours | None = None) -> Statistic:
     """Count the records for which a condition holds.
 
     Parameters
@@ -96,21 +89,21 @@ def count_where(condition: Records, *, neighbours: Neighbours | None = None) -> 
     >>> count_where(np.array([17, 44, 90]) >= 18).value
     array(2)
     """
-    holds = as_records(condition, "condition")
+    holds = arrays.as_records(condition, "condition")
     if np.dtype(holds.dtype).kind != "b":
         raise ValueError(
             f"condition must be a truth value for each record, but its dtype is {holds.dtype}. "
             "Write x > 2, or pt.eq(x, 1) instead of x == 1"
         )
-    columns = n_columns(holds, "condition")
+    columns = arrays.n_columns(holds, "condition")
     sensitivity = _one_cell_each(columns, 1, neighbours, exact=columns is None)
     value = holds.sum(axis=0, dtype="int64")
     value = np.asarray(value) if isinstance(holds, np.ndarray) else value
-    return Statistic(value, sensitivity, n_records(holds))
+    return Statistic(value, sensitivity, arrays.n_records(holds))
 
 
 def cross_counts(
-    a: Records, b: Records, ka: int, kb: int, *, neighbours: Neighbours | None = None
+    a: arrays.Records, b: arrays.Records, ka: int, kb: int, *, neighbours: Neighbours | None = None
 ) -> Statistic:
     """Cross two attributes of each record and count the records in each cell.
 
@@ -147,7 +140,7 @@ def cross_counts(
 
 
 def joint_counts(
-    columns: Sequence[Records], sizes: Sequence[int], *, neighbours: Neighbours | None = None
+    columns: Sequence[arrays.Records], sizes: Sequence[int], *, neighbours: Neighbours | None = None
 ) -> Statistic:
     """Cross any number of attributes of each record and count the records in each cell.
 
@@ -190,32 +183,34 @@ def joint_counts(
 
 
 def _cross_counts(
-    columns: Mapping[str, tuple[Records, str, int]], neighbours: Neighbours | None
+    columns: Mapping[str, tuple[arrays.Records, str, int]], neighbours: Neighbours | None
 ) -> Statistic:
     """Cross attributes, given by their names, each with its number of categories and its name."""
     sizes = [whole_number(k, what, at_least=2) for _, what, k in columns.values()]
     [first, *_] = names = list(columns)
     found = {
-        name: as_categories(x, name, size, max_ndim=1)
+        name: arrays.as_categories(x, name, size, max_ndim=1)
         for (name, (x, *_)), size in zip(columns.items(), sizes, strict=True)
     }
     for name in names[1:]:
-        found[first], found[name] = as_pair(found[first], found[name], first, name)
+        found[first], found[name] = arrays.as_pair(found[first], found[name], first, name)
     sensitivity = _one_cell_each(None, math.prod(sizes), neighbours)
     if all(isinstance(x, np.ndarray) for x in found.values()):
         cells = np.ravel_multi_index([x.astype(np.int64) for x in found.values()], sizes)
         value = _tabulate(cells, math.prod(sizes)).reshape(sizes)
-        return Statistic(value, sensitivity, n_records(found[first]))
+        return Statistic(value, sensitivity, arrays.n_records(found[first]))
     inside = []
     for k, (x, size) in enumerate(zip(found.values(), sizes, strict=True)):
         after = (None,) * (len(sizes) - k - 1)
         categories = np.arange(size)[(slice(None), *after)]
         inside.append(pt.eq(pt.as_tensor(x)[(slice(None), *(None,) * len(sizes))], categories))
-    return Statistic(reduce(pt.and_, inside).sum(axis=0), sensitivity, n_records(found[first]))
+    return Statistic(
+        reduce(pt.and_, inside).sum(axis=0), sensitivity, arrays.n_records(found[first])
+    )
 
 
 def histogram(
-    x: Records,
+    x: arrays.Records,
     edges: ArrayLike,
     *,
     outside: Literal["drop", "end_bins"] = "drop",
@@ -257,7 +252,7 @@ def histogram(
     >>> histogram([-3.0, 0.5, 1.0, 2.0, 7.0], [0, 1, 2], outside="end_bins").value
     array([2, 3])
     """
-    records = as_records(x, "x")
+    records = arrays.as_records(x, "x")
     cuts = real_numbers(edges, "edges")
     if cuts.ndim != 1 or len(cuts) < 2 or not np.all(cuts[1:] > cuts[:-1]):
         raise ValueError(f"edges must be two numbers or more, increasing, got {shown(edges)}")
@@ -269,16 +264,16 @@ def histogram(
         raise ValueError(
             "a single bin that contains all numbers counts every record: give more edges"
         )
-    sensitivity = _one_cell_each(n_columns(records, "x"), bins, neighbours)
+    sensitivity = _one_cell_each(arrays.n_columns(records, "x"), bins, neighbours)
     if isinstance(records, np.ndarray):
         cells = np.searchsorted(cuts, records, side="right") - 1
         cells = np.where(records == cuts[-1], bins - 1, np.where(cells < 0, bins, cells))
-        return Statistic(_tabulate(cells, bins), sensitivity, n_records(records))
+        return Statistic(_tabulate(cells, bins), sensitivity, arrays.n_records(records))
     left, right = cuts[:-1], cuts[1:]
     last = np.arange(bins) == bins - 1
     spread = records[..., None]
     inside = (spread >= left) & ((spread < right) | ((spread <= right) & last))
-    return Statistic(inside.sum(axis=0), sensitivity, n_records(records))
+    return Statistic(inside.sum(axis=0), sensitivity, arrays.n_records(records))
 
 
 def counts_around(x: Array, points: np.ndarray) -> Array:

@@ -11,13 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.studies.fields import (
-    CELL_FIELDS,
-    DIGEST,
-    MADE_WITH,
-    OVER_REPLICATES,
-    PARAMETER_FIELDS,
-)
+from pymc_dapper.studies import fields
 
 type Value = bool | int | float | str
 
@@ -122,8 +116,14 @@ def _named(grid: Mapping[Any, Any]) -> Mapping[str, Any]:
     """Check the names of settings."""
     if not grid:
         raise ValueError("the grid is empty: give at least one setting, as in {'epsilon': [1.0]}")
-    in_result = {*CELL_FIELDS, *PARAMETER_FIELDS, *OVER_REPLICATES, TABLE_DIM, REPLICATE_DIM}
-    taken = {*in_result, MADE_WITH, DIGEST, "released", "rng"}
+    in_result = {
+        *fields.CELL_FIELDS,
+        *fields.PARAMETER_FIELDS,
+        *fields.OVER_REPLICATES,
+        TABLE_DIM,
+        REPLICATE_DIM,
+    }
+    taken = {*in_result, fields.MADE_WITH, fields.DIGEST, "released", "rng"}
     for name in grid:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(

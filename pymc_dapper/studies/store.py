@@ -13,16 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dapper.studies import fields
 from pymc_dapper.studies.cell import CellResult
 from pymc_dapper.studies.claims import Claims
-from pymc_dapper.studies.fields import (
-    DIGEST,
-    MADE_WITH,
-    NUMBER_FIELDS,
-    PARAMETER_FIELDS,
-    STATISTICS,
-    STATUS_FIELDS,
-)
 from pymc_dapper.studies.fingerprint import differences, plain
 from pymc_dapper.studies.grid import REPLICATE_DIM, Cell
 
@@ -208,7 +201,7 @@ class Store:
             rows = _to_rows(cell, result, json.dumps(made_with, sort_keys=True))
             table = self._arrow.Table.from_pylist(rows, schema=self._schema(cell))
             digest = [_digest([cell.name, *table.to_pylist()])] * len(table)
-            table = table.append_column(DIGEST, [digest])
+            table = table.append_column(fields.DIGEST, [digest])
             buffer = self._arrow.BufferOutputStream()
             self._parquet.write_table(table, buffer, write_page_checksum=True)
             _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
@@ -222,8 +215,8 @@ class Store:
         # Whole numbers as floats, too: a grid may grow by others, and all files are one table.
         types = {bool: self._arrow.bool_(), int: number, float: number, str: text}
         settings = {name: types[type(value)] for name, value in cell.settings.items()}
-        texts = dict.fromkeys((*STATUS_FIELDS, "parameter", "entry", MADE_WITH), text)
-        numbers = dict.fromkeys((*NUMBER_FIELDS, *STATISTICS), number)
+        texts = dict.fromkeys((*fields.STATUS_FIELDS, "parameter", "entry", fields.MADE_WITH), text)
+        numbers = dict.fromkeys((*fields.NUMBER_FIELDS, *fields.STATISTICS), number)
         replicate = {REPLICATE_DIM: self._arrow.int64()}
         return self._arrow.schema({**settings, **replicate, **texts, **numbers})
 
@@ -245,7 +238,7 @@ def _to_rows(cell: Cell, result: CellResult, made_with: str) -> list[dict[str, A
         "status": result.status,
         "message": result.message,
         **result.numbers,
-        MADE_WITH: made_with,
+        fields.MADE_WITH: made_with,
     }
     return [{**first, **entry} for entry in result.parameters or [{}]]
 
@@ -260,14 +253,14 @@ def _from_rows(
     settings = _settings(cell)
     if any({name: row[name] for name in settings} != settings for row in rows):
         raise ValueError("it holds other settings than the cell's, and may be a copy of another")
-    if {row.pop(DIGEST) for row in rows} != {_digest([cell.name, *rows])}:
+    if {row.pop(fields.DIGEST) for row in rows} != {_digest([cell.name, *rows])}:
         raise ValueError("its content isn't what was written (its digest differs)")
-    made_with = json.loads(rows[0][MADE_WITH])
+    made_with = json.loads(rows[0][fields.MADE_WITH])
     if made_with["study"] != study:
         raise ValueError("it is from a study with other settings")
-    numbers = {name: rows[0][name] for name in NUMBER_FIELDS if rows[0][name] is not None}
+    numbers = {name: rows[0][name] for name in fields.NUMBER_FIELDS if rows[0][name] is not None}
     parameters = [
-        {name: row[name] for name in PARAMETER_FIELDS}
+        {name: row[name] for name in fields.PARAMETER_FIELDS}
         for row in rows
         if row["parameter"] is not None
     ]

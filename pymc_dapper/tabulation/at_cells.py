@@ -23,9 +23,9 @@ from pytensor.tensor.subtensor import (
 )
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe
-from pymc_dapper.graphs.ops import AlongAxes, Keeps, Maps, Moves, Multiplies, action_of
 from pymc_dapper.records.reading.roles import Rows
 from pymc_dapper.records.reading.rows_of_others import for_others, not_separate
 from pymc_dapper.tabulation.errors import TabulationError
@@ -71,25 +71,25 @@ class AtCells:
             raise not_separate(node)
         if isinstance(op, AdvancedSubtensor | AdvancedIncSubtensor):
             return self._look_up(node, role, new)
-        match action_of(op, node):
-            case Moves(inputs=[_, _, *_]) if not isinstance(op, Join | MakeVector):
+        match ops.action_of(op, node):
+            case ops.Moves(inputs=[_, _, *_]) if not isinstance(op, Join | MakeVector):
                 # Filled into others: a public array instead of the first has the same axes.
                 others = [self._is_same_for_all(x) for x, y in pairs[1:] if y is None]
                 if all(others):
                     buffer, new_buffer = pairs[0]
                     filled = self._aligned(buffer, role.axis) if new_buffer is None else new_buffer
                     return [filled, *first[1:]]
-            case Maps(inputs=None) | Moves(inputs=[_, _, *_]):
+            case ops.Maps(inputs=None) | ops.Moves(inputs=[_, _, *_]):
                 ndim = node.outputs[0].type.ndim
                 return [
                     self._aligned(x, role.axis + x.type.ndim - ndim) if y is None else y
                     for x, y in pairs
                 ]
-            case Keeps():
+            case ops.Keeps():
                 return first
-            case Maps() | Moves() | Multiplies() | AlongAxes():
+            case ops.Maps() | ops.Moves() | ops.Multiplies() | ops.AlongAxes():
                 known = all(y is not None or self._is_same_for_all(x) for x, y in pairs)
-                if known or isinstance(action_of(op, node), Multiplies):
+                if known or isinstance(ops.action_of(op, node), ops.Multiplies):
                     return first
         raise not_separate(node)
 
@@ -176,7 +176,7 @@ class AtCells:
         if inputs is not None:
             made = node.clone_with_new_inputs(list(inputs), strict=False)
             return made.outputs[node.outputs.index(x)]
-        if isinstance(action_of(node.op, node), Keeps):
+        if isinstance(ops.action_of(node.op, node), ops.Keeps):
             return self._rows(node.inputs[0], axis)
         if known_value(x) is not None:
             return self._leaf(x, axis)
@@ -219,19 +219,19 @@ class AtCells:
     def _treated(self, node: Apply, axis: int) -> Sequence[Variable] | None:
         """Return inputs at the cells, if an operation is known to treat each record by itself."""
         inputs = list(node.inputs)
-        match action_of(node.op, node):
-            case Multiplies() if node.out.type.ndim == 2:
+        match ops.action_of(node.op, node):
+            case ops.Multiplies() if node.out.type.ndim == 2:
                 inputs[axis] = self._rows(inputs[axis], axis)
                 return inputs
-            case Maps(inputs=None):
+            case ops.Maps(inputs=None):
                 ndim = node.outputs[0].type.ndim
                 return [self._aligned(i, axis + i.type.ndim - ndim) for i in inputs]
-            case Moves(inputs=[_, _, *_]) if not isinstance(node.op, JoinDims) and hasattr(
+            case ops.Moves(inputs=[_, _, *_]) if not isinstance(node.op, JoinDims) and hasattr(
                 node.op, "axis"
             ):
                 if node.op.axis % node.out.type.ndim != axis:
                     return [self._aligned(i, axis) for i in inputs]
-            case AlongAxes(axes=axes, dropped=dropped) if len(inputs) == 1:
+            case ops.AlongAxes(axes=axes, dropped=dropped) if len(inputs) == 1:
                 inner = axis
                 for k in sorted(axes) if dropped else ():
                     inner += k <= inner

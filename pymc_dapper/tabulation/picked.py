@@ -14,9 +14,9 @@ from pytensor.tensor.basic import Alloc
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.ops import Keeps, Maps, action_of
 from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows
 from pymc_dapper.records.reading.rows_of_others import for_others, not_separate
@@ -52,7 +52,7 @@ def of_all_records(graph: TensorVariable, records: Sequence[TensorVariable]) -> 
         inputs = []
         for x, of_all in zip(node.inputs, found, strict=True):
             made = of_all
-            if made is None and isinstance(action_of(node.op, node), Maps | Keeps):
+            if made is None and isinstance(ops.action_of(node.op, node), ops.Maps | ops.Keeps):
                 made = _spread(x, rows.axis + x.type.ndim - node.outputs[0].type.ndim, order, times)
             elif made is None and len(order) not in getattr(x.type, "shape", ()):
                 made = x
@@ -119,7 +119,8 @@ def _in_order(role: Role) -> bool:
 def _has_order(role: Role, order: np.ndarray) -> bool:
     if not isinstance(role, Rows) or role.axis != 0 or role.records is None:
         return False
-    return np.array_equal(known_value(role.records), order)
+    records = known_value(role.records)
+    return records is not None and np.array_equal(records, order)
 
 
 def _spread(x: Variable, axis: int, order: np.ndarray, times: np.ndarray) -> Variable | None:

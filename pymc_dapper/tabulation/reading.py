@@ -12,16 +12,7 @@ from pymc import Model, logp
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.basic import (
-    BernoulliRV,
-    BetaRV,
-    CategoricalRV,
-    DirichletRV,
-    ExponentialRV,
-    GammaRV,
-    HalfNormalRV,
-    UniformRV,
-)
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import Bounds, bounds_of
@@ -325,7 +316,7 @@ def _check_values(rvs: Sequence[TensorVariable], records: Sequence[TensorVariabl
 
 def _chance(rv: TensorVariable, read: ReadInTerms) -> TensorVariable | None:
     """Return the probability of 1, of a variable with the values 0 and 1."""
-    if not isinstance(rv.owner.op, BernoulliRV):
+    if not isinstance(rv.owner.op, laws.BernoulliRV):
         return None
     [p] = inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner)))
     return p
@@ -337,7 +328,7 @@ def _probabilities(
     """Return the probabilities of a record's values, on the last axis."""
     if (p := _chance(rv, read)) is not None:
         return pt.stack([1 - p, p], axis=-1)
-    if isinstance(rv.owner.op, CategoricalRV):
+    if isinstance(rv.owner.op, laws.CategoricalRV):
         [p] = inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner)))
         return p
     # PyMC's own density, one value after the other.
@@ -476,11 +467,11 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
 
 def _bounds_of_prior(rv: Variable) -> Bounds | None:
     op = rv.owner.op if rv.owner is not None else None
-    if isinstance(op, BetaRV | DirichletRV):
+    if isinstance(op, laws.BetaRV | laws.DirichletRV):
         return Bounds(0.0, 1.0)
-    if isinstance(op, HalfNormalRV | ExponentialRV | GammaRV):
+    if isinstance(op, laws.HalfNormalRV | laws.ExponentialRV | laws.GammaRV):
         return Bounds(0.0, np.inf)
-    if isinstance(op, UniformRV):
+    if isinstance(op, laws.UniformRV):
         low, high = (known_value(x) for x in op.dist_params(rv.owner))
         if low is not None and high is not None:
             return Bounds(float(low.min()), float(high.max()))

@@ -9,15 +9,7 @@ from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors, explicit_graph_inputs, io_toposort
-from pytensor.tensor.random.basic import (
-    BernoulliRV,
-    BetaBinomialRV,
-    BinomialRV,
-    CategoricalRV,
-    MultinomialRV,
-    NegBinomialRV,
-    PoissonRV,
-)
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
@@ -45,15 +37,15 @@ from pymc_dapper.graphs.terms.walk import CountWalk, as_terms, says_only_what_is
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
 FAMILIES = (
-    MultinomialRV,
-    BinomialRV,
-    PoissonRV,
-    NegBinomialRV,
+    laws.MultinomialRV,
+    laws.BinomialRV,
+    laws.PoissonRV,
+    laws.NegBinomialRV,
     DirichletMultinomialRV,
-    BetaBinomialRV,
+    laws.BetaBinomialRV,
     DiscreteUniformRV,
 )
-BOUNDED_FAMILIES = (BinomialRV, BetaBinomialRV, DiscreteUniformRV)
+BOUNDED_FAMILIES = (laws.BinomialRV, laws.BetaBinomialRV, DiscreteUniformRV)
 """Families whose counts have an upper limit of their own, beside any total."""
 
 
@@ -152,7 +144,7 @@ def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
                 f"'{rv.name}' is continuous: CountStep updates counts. Leave it to another step; "
                 "if it describes single people, to DapperStep"
             )
-        if isinstance(rv.owner.op, BernoulliRV | CategoricalRV):
+        if isinstance(rv.owner.op, laws.BernoulliRV | laws.CategoricalRV):
             raise ReadingError(
                 f"'{rv.name}' is not a count but has a category for each record: DapperStep is for "
                 "that. Or count the records: a Multinomial or Binomial with the same probabilities"

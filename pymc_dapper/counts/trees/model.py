@@ -16,15 +16,7 @@ from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_functi
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.tree import TreeReading
-from pymc_dapper.counts.trees import weights
-from pymc_dapper.counts.trees.compiled import (
-    ascend,
-    bound_neglected,
-    descend,
-    draw_roots,
-    in_post_order,
-    split_draws,
-)
+from pymc_dapper.counts.trees import compiled, weights
 from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, to_draw, wider
 from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
@@ -118,10 +110,10 @@ class ModelTree:
         while settings is not None:
             tables = self.tables(counts, given, settings.drop)
             nodes = self._nodes(near, tables)
-            messages = ascend(nodes, settings.drop, settings.transforms, True, NO_SUMS)
+            messages = compiled.ascend(nodes, settings.drop, settings.transforms, True, NO_SUMS)
             most, at = np.inf, messages.impossible
             if at < 0:
-                _, most, _ = bound_neglected(nodes, messages)
+                _, most, _ = compiled.bound_neglected(nodes, messages)
                 most += 1  # a table may not have the largest log-weight, up to that
             if most <= np.log(TAIL_MASS):
                 log_sum = float(messages.log_totals.sum() + tables.tops.sum())
@@ -133,8 +125,8 @@ class ModelTree:
     def draw(self, rng: np.random.Generator, solved: SolvedCounts) -> np.ndarray:
         """Draw all counts: int64, shape (number of cells,)."""
         counts = np.empty((self.size, 1), dtype=np.int64)
-        draw_roots(rng, self.roots, solved.to_draw, counts)
-        split_draws(rng, solved.nodes, solved.to_draw, counts)
+        compiled.draw_roots(rng, self.roots, solved.to_draw, counts)
+        compiled.split_draws(rng, solved.nodes, solved.to_draw, counts)
         table = np.zeros(self.reading.n_cells, dtype=np.int64)
         table[self.cells] = counts[self.places, 0]
         return self.reading.totals.completed(table)
@@ -156,7 +148,7 @@ class ModelTree:
         """Return the derivatives of the log-sum by the terms' inputs, and the inputs."""
         assert self._expect is not None
         messages, nodes = solved.messages, solved.nodes
-        downward, error = descend(nodes, messages, np.ones(messages.widths[-1]))
+        downward, error = compiled.descend(nodes, messages, np.ones(messages.widths[-1]))
         if error > TAIL_MASS:
             counts = np.zeros(self.reading.n_cells, dtype=np.int64)
             counts[self.cells] = solved.near[self.places]
@@ -265,7 +257,7 @@ def compile_tree(
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
-    left, right, origin = in_post_order(tree.parent)
+    left, right, origin = compiled.in_post_order(tree.parent)
     n = left.size
     place = np.empty(tree.parent.size, dtype=np.int64)
     place[origin[origin >= 0]] = np.flatnonzero(origin >= 0)

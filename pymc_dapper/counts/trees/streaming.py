@@ -20,22 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import random_generator, shown, whole_number
-from pymc_dapper.counts.trees import weights
-from pymc_dapper.counts.trees.forest import (
-    Asked,
-    DownwardMessage,
-    Forest,
-    Releases,
-    Root,
-    Settings,
-    Solved,
-    Summaries,
-    said_of,
-    tables_of,
-    up_and_down,
-    wider,
-    with_subtrees,
-)
+from pymc_dapper.counts.trees import forest, weights
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
 from pymc_dapper.counts.trees.priors import Prior, read_prior
 from pymc_dapper.counts.trees.tree import CountTree, read_quantiles, read_releases
@@ -67,7 +52,7 @@ class Task(NamedTuple):
     source: Path
     target: Path
     prior: Any
-    settings: Settings
+    settings: forest.Settings
 
 
 class Wanted(NamedTuple):
@@ -141,7 +126,7 @@ def solve_tree_files(
     begin(source, target, names, prior, wanted, entropy if wanted.draws else None)
 
     nodes = read_nodes(arrow, source / TOP)
-    settings: Settings | None = Settings(DROP, True)
+    settings: forest.Settings | None = forest.Settings(DROP, True)
     while settings is not None:
         task = Task(source, target, prior, settings)
         missing = [name for name in names if not root_file(task, name).is_file()]
@@ -149,7 +134,7 @@ def solve_tree_files(
         top = Top(nodes, [read_root(root_file(task, name)) for name in names], settings, names)
         if top.most <= np.log(TAIL_MASS):
             break
-        settings = wider(settings, top.most)
+        settings = forest.wider(settings, top.most)
     else:
         raise ValueError(top.impossible())
 
@@ -319,23 +304,23 @@ def write_root(task: Task, name: str) -> None:
     tree, nodes, root = read_tree(task, name)
     solved = tree._forest.solve_with(task.settings)
     if isinstance(solved, int):
-        found = Root(0, np.zeros(0), -np.inf, np.inf, np.inf, int(nodes["node"][solved]))
+        found = forest.Root(0, np.zeros(0), -np.inf, np.inf, np.inf, int(nodes["node"][solved]))
     else:
-        lowest, message = said_of(solved.messages, solved.messages.values, -1)
-        found = Root(lowest, message, solved.log_evidence, solved.most, solved.total, -1)
+        lowest, message = forest.said_of(solved.messages, solved.messages.values, -1)
+        found = forest.Root(lowest, message, solved.log_evidence, solved.most, solved.total, -1)
     file = root_file(task, name)
     beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
     np.savez(beside, *map(np.asarray, found[:6]), nodes["node"][root], nodes["parent"][root])
     os.replace(beside, file)
 
 
-def read_root(file: Path) -> tuple[Root, int, int]:
+def read_root(file: Path) -> tuple[forest.Root, int, int]:
     """Read it, with the root's number and its parent's."""
     with np.load(file) as stored:
         lowest, message, log_evidence, most, total, impossible, node, parent = (
             stored[f"arr_{k}"] for k in range(8)
         )
-    root = Root(
+    root = forest.Root(
         int(lowest), message, float(log_evidence), float(most), float(total), int(impossible)
     )
     return root, int(node), int(parent)
@@ -347,8 +332,8 @@ class Top:
     def __init__(
         self,
         nodes: dict[str, np.ndarray],
-        roots: Sequence[tuple[Root, int, int]],
-        settings: Settings,
+        roots: Sequence[tuple[forest.Root, int, int]],
+        settings: forest.Settings,
         names: Sequence[str],
     ):
         self.most, self.total, self.log_evidence = np.inf, np.inf, -np.inf
@@ -381,19 +366,19 @@ class Top:
         below, nothing = [root for root, _, _ in roots], np.full(len(roots), weights.NONE)
         kind, first, second = np.full(n + len(roots), weights.OF_TABLE), *np.zeros((2, len(parent)))
         first[leaves] = np.arange(len(roots))
-        self.forest = Forest(
+        self.forest = forest.Forest(
             parent,
-            Releases(*(np.append(x, nothing) for x in releases)),
-            Prior(kind, first, second, tables_of(below)),
+            forest.Releases(*(np.append(x, nothing) for x in releases)),
+            Prior(kind, first, second, forest.tables_of(below)),
             most=0,
         )
         solved = self.forest.solve_with(settings)
         if isinstance(solved, int):
             self._at = int(joined["node"][solved])
             return
-        self.solved: Solved = solved
+        self.solved: forest.Solved = solved
         self.leaves = leaves
-        self.most, self.total = with_subtrees(
+        self.most, self.total = forest.with_subtrees(
             solved.most, solved.total, [solved.largest[leaf] for leaf in leaves.tolist()], below
         )
         self.log_evidence = solved.log_evidence + sum(root.log_evidence for root in below)
@@ -407,17 +392,17 @@ class Top:
 
     def finish(
         self, wanted: Wanted, rng: np.random.Generator
-    ) -> tuple[Summaries, np.ndarray, list[DownwardMessage], list[np.ndarray]]:
+    ) -> tuple[forest.Summaries, np.ndarray, list[forest.DownwardMessage], list[np.ndarray]]:
         """Return results and draws of the top, and of subtrees' roots, with downward messages."""
-        asked = Asked(wanted.quantiles, np.zeros(0))
+        asked = forest.Asked(wanted.quantiles, np.zeros(0))
         found = self.forest.summarise(self.solved, asked)
         drawn = np.zeros((0, self.forest.size), dtype=np.int64)
         if wanted.draws:
             drawn = self.forest.draw(self.solved, wanted.draws, rng)
-        messages, values = up_and_down(self.solved.top, self.solved.settings, None)
+        messages, values = forest.up_and_down(self.solved.top, self.solved.settings, None)
         place = {int(node): i for i, node in enumerate(self.forest.origin) if node >= 0}
-        downward = [said_of(messages, values, place[int(leaf)]) for leaf in self.leaves]
-        results = Summaries(*(x[: self.n] for x in found))
+        downward = [forest.said_of(messages, values, place[int(leaf)]) for leaf in self.leaves]
+        results = forest.Summaries(*(x[: self.n] for x in found))
         return results, drawn[:, : self.n].T, downward, [drawn[:, leaf] for leaf in self.leaves]
 
 
@@ -425,7 +410,7 @@ def write_part(
     task: Task,
     name: str,
     wanted: Wanted,
-    downward: DownwardMessage,
+    downward: forest.DownwardMessage,
     given: np.ndarray,
     seed: np.random.SeedSequence,
 ) -> None:
@@ -433,7 +418,7 @@ def write_part(
     tree, nodes, _ = read_tree(task, name)
     solved = tree._forest.solve_with(task.settings)
     assert not isinstance(solved, int)
-    asked = Asked(wanted.quantiles, np.zeros(0))
+    asked = forest.Asked(wanted.quantiles, np.zeros(0))
     found = tree._forest.summarise(solved, asked, downward=downward)
     rng = np.random.default_rng(seed)
     parts = tree._forest.draw_parts(solved, wanted.draws, rng, given=given)
@@ -445,7 +430,7 @@ def write_results(
     arrow: Any,
     file: Path,
     node: np.ndarray,
-    found: Summaries,
+    found: forest.Summaries,
     parts: Iterable[tuple[np.ndarray, np.ndarray]],
     largest: int,
 ) -> None:

@@ -9,16 +9,8 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.subtensor import indices_from_subtensor
 from scipy import sparse
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.ops import (
-    Accumulates,
-    Increments,
-    Multiplies,
-    Origins,
-    action_of,
-    only_measures,
-    scalar_of,
-)
 from pymc_dapper.graphs.rebuild import with_inputs
 from pymc_dapper.graphs.terms.roles import Fixed, Indices, Linear, Role, all_indices, size
 
@@ -50,7 +42,7 @@ def _coefficients(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) ->
     if not all(isinstance(role, Fixed | Linear) for role in roles):
         return None
     [output] = node.outputs
-    match scalar_of(node):
+    match ops.scalar_of(node):
         case ps.Add():
             return [1.0] * len(roles)
         case ps.Sub():
@@ -71,7 +63,7 @@ def _coefficients(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) ->
 
 def _scaling(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> list | None:
     places = [k for k, role in enumerate(roles) if isinstance(role, Linear)]
-    divides = isinstance(scalar_of(node), ps.TrueDiv)
+    divides = isinstance(ops.scalar_of(node), ps.TrueDiv)
     if len(places) != 1 or (divides and places != [0]):
         return None
     # By constants only: shared data may change between chains.
@@ -105,12 +97,12 @@ def transform(
     """Apply a matrix product, a cumulative sum or an addition to some entries."""
     if not all(isinstance(role, Fixed | Linear) for role in roles):
         return None
-    match action_of(node.op, node):
-        case Increments():
+    match ops.action_of(node.op, node):
+        case ops.Increments():
             return _addition(node, roles, shape, known)
-        case Multiplies():
+        case ops.Multiplies():
             matrix = _matrix_product(node, roles, known)
-        case Accumulates(axes=[axis]):
+        case ops.Accumulates(axes=[axis]):
             matrix = _cumulative_sum(roles[0], axis)
         case _:
             return None
@@ -196,7 +188,7 @@ def shapes_of_inputs(node: Apply, roles: Sequence[Role]) -> list[tuple]:
 
 
 def joined(
-    node: Apply, roles: Sequence[Role], shape: tuple[int, ...], moved: Origins
+    node: Apply, roles: Sequence[Role], shape: tuple[int, ...], moved: ops.Origins
 ) -> Linear | None:
     """Join inputs whose entries are moved; None if an input isn't linear."""
     chosen = [roles[k] for k in moved.inputs]
@@ -223,7 +215,7 @@ def constant_value(x: Variable) -> np.ndarray | None:
         if variable.owner is None:
             if not isinstance(variable, Constant):
                 return None
-        elif not only_measures(variable.owner):
+        elif not ops.only_measures(variable.owner):
             new = [each for each in variable.owner.inputs if each not in seen]
             pending += new
             seen.update(new)

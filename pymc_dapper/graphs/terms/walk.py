@@ -12,18 +12,9 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe, how_to_teach
-from pymc_dapper.graphs.ops import (
-    Keeps,
-    Moves,
-    Reduces,
-    action_of,
-    find_origins,
-    on_entries,
-    only_measures,
-    scalar_of,
-)
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms import linear
 from pymc_dapper.graphs.terms.roles import (
@@ -83,7 +74,7 @@ class CountWalk:
             if node.outputs[0] in self.roles:
                 continue  # already visited for another factor
             roles = [self.role(variable) for variable in node.inputs]
-            if all(isinstance(role, Fixed) for role in roles) or only_measures(node):
+            if all(isinstance(role, Fixed) for role in roles) or ops.only_measures(node):
                 continue
             mixed = [role for role in roles if isinstance(role, Mixed)]
             role = (
@@ -116,14 +107,14 @@ class CountWalk:
         if shape is None or len(node.outputs) > 1:
             return Mixed(_why_mixed(node, shape))
         role: Role | None = None
-        match action_of(node.op, node):
-            case _ if scalar_of(node) is not None:
+        match ops.action_of(node.op, node):
+            case _ if ops.scalar_of(node) is not None:
                 role = self._elemwise(node, roles, shape)
-            case Reduces() as action:
+            case ops.Reduces() as action:
                 role = self._reduction(node, roles, shape, action)
-            case Keeps() if all(isinstance(each, Fixed) for each in roles[1:]):
+            case ops.Keeps() if all(isinstance(each, Fixed) for each in roles[1:]):
                 role = self._kept(node, roles[0], shape)
-            case Moves():
+            case ops.Moves():
                 role = self._moved(node, roles, shape)
             case _:
                 role = linear.transform(node, roles, shape, self.known)
@@ -142,9 +133,9 @@ class CountWalk:
             return tuple(int(length) for length in lengths)
         # A user's operation may not declare its shape: its action determines it.
         shapes = linear.shapes_of_inputs(node, roles)
-        if scalar_of(node) is not None and not any(None in each for each in shapes):
+        if ops.scalar_of(node) is not None and not any(None in each for each in shapes):
             return np.broadcast_shapes(*shapes)
-        moved = find_origins(node, shapes, self.known)
+        moved = ops.find_origins(node, shapes, self.known)
         return None if moved is None else moved.numbers.shape
 
     def _kept(self, node: Apply, role: Role, shape: tuple[int, ...]) -> Role:
@@ -181,7 +172,7 @@ class CountWalk:
             fixed.update(each.fixed)
         return Entrywise(
             shape,
-            on_entries(node, [each.function for each in entries]),
+            ops.on_entries(node, [each.function for each in entries]),
             of_counts,
             fixed,
             self._equality(node, roles, shape),
@@ -208,7 +199,7 @@ class CountWalk:
     def _equality(
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
     ) -> tuple[LinearEntries, bool] | None:
-        scalar_op = scalar_of(node)
+        scalar_op = ops.scalar_of(node)
         if isinstance(scalar_op, ps.EQ | ps.NEQ) and all(
             isinstance(role, Fixed | Linear) for role in roles
         ):
@@ -236,7 +227,7 @@ class CountWalk:
     # Sums, and conditions on several entries --------------------------------------------------
 
     def _reduction(
-        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], action: Reduces
+        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], action: ops.Reduces
     ) -> Role | None:
         [x], [role] = node.inputs, roles
         kind = _kind(action.by)
@@ -276,13 +267,13 @@ class CountWalk:
     def _elemwise_of_sums(
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
     ) -> Reduced | None:
-        match scalar_of(node):
+        match ops.scalar_of(node):
             case ps.Add() | ps.Sub() | ps.Neg():
                 return self._sum(node, roles, shape)
             case ps.Mul() | ps.TrueDiv():
                 return self._scaled(node, roles, shape)
             case ps.OR() | ps.AND():
-                return self._joined(node, roles, shape, _kind(scalar_of(node)))
+                return self._joined(node, roles, shape, _kind(ops.scalar_of(node)))
             case ps.Invert():
                 return self._inverted(roles[0])
             case ps.Cast() | ps.Identity():
@@ -300,15 +291,17 @@ class CountWalk:
             reduced = self._reduced(x, role, shape, "add")
             if reduced is None:
                 return None
-            minus = isinstance(scalar_of(node), ps.Neg) or (
-                isinstance(scalar_of(node), ps.Sub) and k == 1
+            minus = isinstance(ops.scalar_of(node), ps.Neg) or (
+                isinstance(ops.scalar_of(node), ps.Sub) and k == 1
             )
             parts += [_mapped(p, lambda f: -f.astype(dtype)) if minus else p for p in reduced.parts]
         return Reduced(shape, "add", tuple(parts))
 
     def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         of_counts = [k for k, role in enumerate(roles) if not isinstance(role, Fixed)]
-        if len(of_counts) != 1 or (isinstance(scalar_of(node), ps.TrueDiv) and of_counts != [0]):
+        if len(of_counts) != 1 or (
+            isinstance(ops.scalar_of(node), ps.TrueDiv) and of_counts != [0]
+        ):
             return None
         [place] = of_counts
         reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
@@ -331,7 +324,7 @@ class CountWalk:
                     fixed[own] = take_values(values, part.targets)
             scaled = Entrywise(
                 part.terms.shape,
-                on_entries(node, arguments),
+                ops.on_entries(node, arguments),
                 dict(part.terms.linear),
                 fixed,
                 requires=part.terms.requires if keeps else (),
@@ -411,7 +404,7 @@ class CountWalk:
     # Operations that move entries ---------------------------------------------------------------
 
     def _moved(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Role | None:
-        moved = find_origins(node, linear.shapes_of_inputs(node, roles), self.known)
+        moved = ops.find_origins(node, linear.shapes_of_inputs(node, roles), self.known)
         if moved is None:
             return None
         of_counts = [k for k in moved.inputs if not isinstance(roles[k], Fixed)]
@@ -470,7 +463,7 @@ def _hard(part: Part, *, impossible_if: bool) -> Part:
 def _why_mixed(node: Apply, shape: tuple[int, ...] | None) -> str:
     """Say why the result of an operation can't be split into terms."""
     why = "ties entries together"
-    if action_of(node.op, node) is None:
+    if ops.action_of(node.op, node) is None:
         why = f"isn't known: {how_to_teach(node)}"
     elif len(node.outputs) > 1:
         why = "has several outputs"
@@ -481,7 +474,7 @@ def _why_mixed(node: Apply, shape: tuple[int, ...] | None) -> str:
 
 def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
     """Return what must be zero, or else an operation's result has an entry of -inf."""
-    match scalar_of(node):
+    match ops.scalar_of(node):
         case ps.Add() | ps.Cast() | ps.Identity():
             return tuple(rows for each in entries for rows in requires(each))
         case ps.Sub():
@@ -503,10 +496,10 @@ def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]
 
 def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[LinearEntries, ...]:
     """Return the same for an operation whose result can't be split into terms."""
-    match action_of(node.op, node):
-        case _ if scalar_of(node) is not None:
+    match ops.action_of(node.op, node):
+        case _ if ops.scalar_of(node) is not None:
             return _required(node, roles)
-        case Keeps() | Moves(all=True, inputs=[0]) | Reduces(by=ps.Add()):
+        case ops.Keeps() | ops.Moves(all=True, inputs=[0]) | ops.Reduces(by=ps.Add()):
             return requires(roles[0])
     return ()
 
@@ -540,7 +533,7 @@ def _is_indicator(node: Apply) -> bool:
 
 def _is_positive_scaling(node: Apply, place: int) -> bool:
     """Whether an operation multiplies one of its inputs by positive constants."""
-    if isinstance(scalar_of(node), ps.TrueDiv) and place != 0:
+    if isinstance(ops.scalar_of(node), ps.TrueDiv) and place != 0:
         return False
     others = [linear.constant_value(x) for k, x in enumerate(node.inputs) if k != place]
     return all(value is not None and bool(np.all(value > 0)) for value in others)
@@ -551,7 +544,7 @@ def says_only_what_is_required(terms: Entrywise) -> bool:
     node = terms.function.owner
     if len(terms.requires) != 1 or node is None:
         return False
-    return isinstance(scalar_of(node), ps.Switch) and all(
+    return isinstance(ops.scalar_of(node), ps.Switch) and all(
         linear.constant_value(branch) is not None for branch in node.inputs[1:]
     )
 

@@ -20,24 +20,7 @@ from pymc.distributions.multivariate import MvStudentTRV
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.tensor.random.basic import (
-    BernoulliRV,
-    CategoricalRV,
-    CauchyRV,
-    ExponentialRV,
-    GammaRV,
-    GumbelRV,
-    HalfNormalRV,
-    InvGammaRV,
-    LaplaceRV,
-    LogisticRV,
-    LogNormalRV,
-    MvNormalRV,
-    NormalRV,
-    ParetoRV,
-    StudentTRV,
-    UniformRV,
-)
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.laws import has_density
@@ -136,26 +119,26 @@ def _location_and_cholesky(location: int, covariance: int) -> RecordMap:
 
 
 RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
-    NormalRV: (replace(LOCATION_AND_SCALE, is_normal=True), None),
-    LaplaceRV: (LOCATION_AND_SCALE, None),
-    LogisticRV: (LOCATION_AND_SCALE, None),
-    CauchyRV: (LOCATION_AND_SCALE, None),
-    GumbelRV: (LOCATION_AND_SCALE, None),
+    laws.NormalRV: (replace(LOCATION_AND_SCALE, is_normal=True), None),
+    laws.LaplaceRV: (LOCATION_AND_SCALE, None),
+    laws.LogisticRV: (LOCATION_AND_SCALE, None),
+    laws.CauchyRV: (LOCATION_AND_SCALE, None),
+    laws.GumbelRV: (LOCATION_AND_SCALE, None),
     MoyalRV: (LOCATION_AND_SCALE, None),
-    HalfNormalRV: (LOCATION_AND_SCALE, None),
-    ExponentialRV: (SCALE, None),
+    laws.HalfNormalRV: (LOCATION_AND_SCALE, None),
+    laws.ExponentialRV: (SCALE, None),
     HalfCauchyRV: (SCALE, None),
-    UniformRV: (UNIFORM, None),
-    LogNormalRV: (replace(LOG_NORMAL, is_normal=True), None),
+    laws.UniformRV: (UNIFORM, None),
+    laws.LogNormalRV: (replace(LOG_NORMAL, is_normal=True), None),
     WeibullBetaRV: (SHAPE_AND_SCALE, None),
-    ParetoRV: (SHAPE_AND_SCALE, None),
-    GammaRV: (SCALE_AFTER_SHAPE, 0),
-    InvGammaRV: (SCALE_AFTER_SHAPE, 0),
+    laws.ParetoRV: (SHAPE_AND_SCALE, None),
+    laws.GammaRV: (SCALE_AFTER_SHAPE, 0),
+    laws.InvGammaRV: (SCALE_AFTER_SHAPE, 0),
     HalfStudentTRV: (SCALE_AFTER_SHAPE, 0),
-    StudentTRV: (STUDENT_T, 0),
+    laws.StudentTRV: (STUDENT_T, 0),
     SkewNormalRV: (SKEW_NORMAL, 2),
     AsymmetricLaplaceRV: (ASYMMETRIC_LAPLACE, 1),
-    MvNormalRV: (replace(_location_and_cholesky(0, 1), is_normal=True), None),
+    laws.MvNormalRV: (replace(_location_and_cholesky(0, 1), is_normal=True), None),
     TruncatedNormalRV: (_truncated_normal(), None),
 }
 """Maps, and the parameter that each holds only while it stays: else the quantile function does."""
@@ -182,7 +165,7 @@ def _multivariate_t(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     return _location_and_cholesky(1, 2)
 
 
-@record_map.register(BernoulliRV)
+@record_map.register(laws.BernoulliRV)
 def _bernoulli(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     """X = 1 where u < p; u is uniform on (0, p) or on (p, 1)."""
 
@@ -197,7 +180,7 @@ def _bernoulli(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     return RecordMap(noise, records)
 
 
-@record_map.register(CategoricalRV)
+@record_map.register(laws.CategoricalRV)
 def _categorical(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     """Return the number of categories whose cumulative probability is at most u."""
     n_categories = parameters_of(node)[0].type.shape[-1]

@@ -14,9 +14,9 @@ from pytensor.graph.basic import Apply, Constant
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError
 from pymc_dapper.graphs.naming import describe
-from pymc_dapper.graphs.ops import Maps, Moves, Multiplies, Reduces, action_of
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Role, Rows
 
 MAX_POWER = 4
@@ -34,16 +34,16 @@ def combine(node: Apply, roles: Sequence[Role], new_sum: NewSum) -> Combined:
     for the latter the same value, computed from the sums alone. Refuses everything that isn't a
     polynomial of sums.
     """
-    match action_of(node.op, node):
-        case Maps() if isinstance(node.op, Elemwise):
+    match ops.action_of(node.op, node):
+        case ops.Maps() if isinstance(node.op, Elemwise):
             axis = _record_axis(node, roles)
             operands = [_terms(node, x, r, axis) for x, r in zip(node.inputs, roles, strict=True)]
             return Combination(axis, _polynomial(node.op.scalar_op, node, operands)), None
-        case Moves() if isinstance(node.op, DimShuffle):
+        case ops.Moves() if isinstance(node.op, DimShuffle):
             return _dimshuffle(node, roles), None
-        case Reduces(by=ps.Add()) as action:
+        case ops.Reduces(by=ps.Add()) as action:
             return _sum(node, roles, action.axes, new_sum)
-        case Multiplies() if node.outputs[0].type.ndim == 2:
+        case ops.Multiplies() if node.outputs[0].type.ndim == 2:
             return _matrix_product(node, roles, new_sum)
     raise _no_polynomial(node)
 

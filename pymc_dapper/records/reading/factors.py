@@ -8,10 +8,10 @@ from pytensor.graph.basic import Apply, Variable, equal_computations
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.loops import without_loops
-from pymc_dapper.graphs.ops import only_measures
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, with_inputs
 from pymc_dapper.records.reading import indexing  # noqa: F401  (registers its rules)
 from pymc_dapper.records.reading.combinations import combine
@@ -195,7 +195,7 @@ class RecordWalk:
         return self._roles.get(followed, Fixed()), followed
 
     def _visit(self, original: Apply, node: Apply, roles: Sequence[Role]) -> None:
-        if only_measures(node):
+        if ops.only_measures(node):
             return  # the number of records is public
         per_record = any(isinstance(role, Rows | Combination) for role in roles)
         mixed = any(isinstance(role, FunctionOfSums | Combination) for role in roles)

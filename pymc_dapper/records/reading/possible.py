@@ -15,13 +15,7 @@ from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.basic import (
-    BinomialRV,
-    GeometricRV,
-    HyperGeometricRV,
-    NegBinomialRV,
-    PoissonRV,
-)
+from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, always_true, bounds_of
@@ -35,7 +29,9 @@ from pymc_dapper.records.reading.factors import RecordWalk
 from pymc_dapper.records.reading.finite import support
 from pymc_dapper.records.reading.roles import Rows
 
-COUNTS = BinomialRV | GeometricRV | HyperGeometricRV | NegBinomialRV | PoissonRV
+COUNTS = (
+    laws.BinomialRV | laws.GeometricRV | laws.HyperGeometricRV | laws.NegBinomialRV | laws.PoissonRV
+)
 
 
 class Possible(NamedTuple):

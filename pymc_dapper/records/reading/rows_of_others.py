@@ -9,9 +9,9 @@ from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.naming import describe
-from pymc_dapper.graphs.ops import Maps, Moves, Reduces, action_of, scalar_of
 from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows
 from pymc_dapper.records.reading.rules import follow_records
@@ -84,7 +84,7 @@ def _only_rows(node: Apply, roles: Sequence[Role]) -> Rows:
 
 def _of_known_shape(node: Apply) -> TensorVariable:
     """Return the only output, with its shape if that follows from the operation."""
-    [output], on_entries = node.outputs, scalar_of(node)
+    [output], on_entries = node.outputs, ops.scalar_of(node)
     if None not in output.type.shape or on_entries is None:
         return output
     shape = Elemwise(on_entries)(*node.inputs).type.shape
@@ -107,12 +107,12 @@ def _inputs(
 
     pairs = list(zip(node.inputs, new, strict=True))
     kept: list[Variable | None]
-    match action_of(node.op, node):
-        case Maps(inputs=None) | Moves(inputs=[_, _, *_]):
+    match ops.action_of(node.op, node):
+        case ops.Maps(inputs=None) | ops.Moves(inputs=[_, _, *_]):
             kept = [in_place(x, replaced) for x, replaced in pairs]
-        case Moves(all=True) if len(pairs) > 1:
+        case ops.Moves(all=True) if len(pairs) > 1:
             kept = [None]  # its target shape may contain the number of records
-        case Moves() | Reduces():
+        case ops.Moves() | ops.Reduces():
             # Look-up tables and bounds of slices are the same for all records.
             kept = [
                 x if replaced is None and (x is node.inputs[0] or _is_number(x)) else replaced

@@ -23,19 +23,10 @@ from pytensor.tensor.reshape import JoinDims
 from pytensor.tensor.shape import Reshape
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_size, known_value
 from pymc_dapper.graphs.naming import describe, how_to_teach
-from pymc_dapper.graphs.ops import (
-    AlongAxes,
-    Keeps,
-    Maps,
-    Moves,
-    Multiplies,
-    Reduces,
-    action_of,
-    find_origins,
-)
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows, SumOverRecords
 
 
@@ -68,16 +59,16 @@ def follow_records(op: Op, node: Apply, roles: Sequence[Role]) -> Sequence[Role]
     UnknownOperationError
         If there is no rule for the operation.
     """
-    match action_of(op, node):
-        case Maps(inputs=mapped):
+    match ops.action_of(op, node):
+        case ops.Maps(inputs=mapped):
             return _mapped(node, roles, mapped)
-        case Keeps():
+        case ops.Keeps():
             return _mapped(node, roles, (0,))
-        case Moves(inputs=moved):
+        case ops.Moves(inputs=moved):
             return [_moved(node, roles, moved)]
-        case Multiplies():
+        case ops.Multiplies():
             return [_product(node, roles)]
-        case AlongAxes() as action:
+        case ops.AlongAxes() as action:
             return _along_axes(node, roles, action)
     raise UnknownOperationError(
         f"no rule says what the operation {describe(node)} does to the record axis. Write the "
@@ -131,7 +122,9 @@ def _moved(node: Apply, roles: Sequence[Role], moved: Sequence[int]) -> Role:
     if any(isinstance(role, Rows) for k, role in enumerate(roles) if k not in moved):
         raise mixes(node, "moves entries to places that depend on a record")
     rows = common_rows(node, roles)
-    origins = find_origins(node, [getattr(x.type, "shape", ()) for x in node.inputs], known_value)
+    origins = ops.find_origins(
+        node, [getattr(x.type, "shape", ()) for x in node.inputs], known_value
+    )
     if origins is None or origins.numbers.size == 0:
         raise mixes(node, "moves records to places that aren't known beforehand")
     # The slice, and so the record, of each entry; -1 for none.
@@ -167,12 +160,12 @@ def _lines_of_one(slices: np.ndarray) -> dict[int, np.ndarray]:
     return found
 
 
-def _along_axes(node: Apply, roles: Sequence[Role], action: AlongAxes) -> Sequence[Role]:
+def _along_axes(node: Apply, roles: Sequence[Role], action: ops.AlongAxes) -> Sequence[Role]:
     rows = common_rows(node, roles)
     if rows.axis not in action.axes:
         n_dropped = sum(axis < rows.axis for axis in action.axes) if action.dropped else 0
         return [Rows(rows.axis - n_dropped, rows.records)] * len(node.outputs)
-    if not isinstance(action, Reduces):
+    if not isinstance(action, ops.Reduces):
         raise mixes(node, "orders or accumulates the records")
     if not isinstance(action.by, ps.Add):
         raise mixes(node, "reduces the record axis by something else than a sum")
@@ -232,8 +225,8 @@ def _blockwise(op: Blockwise, node: Apply, roles: Sequence[Role]) -> Sequence[Ro
     rows = common_rows(node, roles)
     if rows.axis < batch_ndim:
         return [rows] * len(node.outputs)
-    action = action_of(op, node)
-    if isinstance(action, Moves):
+    action = ops.action_of(op, node)
+    if isinstance(action, ops.Moves):
         return [_moved(node, roles, action.inputs)]
     raise mixes(node, "applies a function of matrices across the record axis")
 

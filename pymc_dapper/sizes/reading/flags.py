@@ -15,10 +15,10 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.entries import performed
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.ops import Multiplies, action_of
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild, with_inputs
 
 type Compare = Callable[[np.ndarray, np.ndarray], np.ndarray]
@@ -201,7 +201,7 @@ def _settled(
         condition = values[0]
         if condition.all() or not condition.any():
             return handed_on(inputs[1 if condition.all() else 2])
-    product = isinstance(op, ps.Mul | ps.AND) or action_of(node.op, node) == Multiplies()
+    product = isinstance(op, ps.Mul | ps.AND) or ops.action_of(node.op, node) == ops.Multiplies()
     if product and any(x is not None and not x.any() for x in values):
         return pt.constant(np.zeros(tuple(map(int, shape)), dtype=output.dtype))
     if isinstance(op, ps.Mul):
