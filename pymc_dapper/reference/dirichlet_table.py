@@ -33,15 +33,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from pymc_dapper.checks import places, real_numbers, whole_number
+from pymc_dapper.reference import _split
 from pymc_dapper.reference._beta_mixture import BetaMixture
 from pymc_dapper.reference._log_contrast import LogContrast
-from pymc_dapper.reference._split import (
-    SplitLaw,
-    known_split,
-    latent_split,
-    log_marginal_weights,
-    log_sum_exp,
-)
 
 FloatArray = NDArray[np.float64]
 
@@ -58,7 +52,7 @@ class TableDraws(NamedTuple):
 class _DirichletMixture:
     """A mixture of Dirichlet(alpha + n) over a law of splits n, all of the same total."""
 
-    def __init__(self, alpha: FloatArray, total: float, split: SplitLaw) -> None:
+    def __init__(self, alpha: FloatArray, total: float, split: _split.SplitLaw) -> None:
         self.alpha = alpha
         self._split = split
         self._concentration = float(alpha.sum()) + total
@@ -232,15 +226,15 @@ class TablePosterior(_DirichletMixture):
         log_weights = loglik - loglik.max(axis=1, keepdims=True)
         log_weights[:, 1:] += ratios.cumsum(axis=1)
 
-        log_marginals = log_marginal_weights(log_weights)
-        log_total = log_sum_exp(log_marginals)[:, None]
+        log_marginals = _split.log_marginal_weights(log_weights)
+        log_total = _split.log_sum_exp(log_marginals)[:, None]
         if np.isneginf(log_total).any():
             raise ValueError(
                 f"cell_loglik makes every split of {n_records} records impossible: no counts with "
                 f"finite terms add up to {n_records}. Check that its columns are the counts 0 to N."
             )
         self.count_pmf: FloatArray = np.exp(log_marginals - log_total)
-        super().__init__(prior, n_records, latent_split(log_weights, self.count_pmf))
+        super().__init__(prior, n_records, _split.latent_split(log_weights, self.count_pmf))
 
 
 class KnownTablePosterior(_DirichletMixture):
@@ -280,7 +274,7 @@ class KnownTablePosterior(_DirichletMixture):
                 f"counts must be finite and not negative: {places(~possible)}. "
                 "Set a negative noisy count to 0, or use TablePosterior, which needs no such fix."
             )
-        super().__init__(prior, float(self.counts.sum()), known_split(self.counts))
+        super().__init__(prior, float(self.counts.sum()), _split.known_split(self.counts))
 
 
 def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) -> FloatArray:

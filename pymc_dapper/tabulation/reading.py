@@ -27,6 +27,7 @@ from pymc_dapper.graphs.rebuild import (
     with_static_shape,
 )
 from pymc_dapper.graphs.view import view_of
+from pymc_dapper.records.reading.axis import depends_on_others
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
@@ -224,7 +225,8 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         for rv, x, values in zip(rvs, read.records, supports, strict=True)
     ]
     for rv, p in zip(rvs, probabilities, strict=True):
-        _check_independence(rv, p, read.records)
+        if (why := depends_on_others(p, 0, read.records)) is not None:
+            raise TabulationError(f"the prior of '{rv.name}' ties records together: {why}")
     seen: dict[str, SumGraph] = {}
     inputs_seen: dict[str, list[SumGraph]] = {}
     statistics: dict[str, SumGraph] = {}
@@ -338,20 +340,6 @@ def _probabilities(
         [density] = inline_symbolic_ops(read([logp(rv, at)]))
         densities.append(pt.exp(density))
     return pt.stack(densities, axis=-1)
-
-
-def _check_independence(
-    rv: TensorVariable, p: TensorVariable, records: Sequence[TensorVariable]
-) -> None:
-    """Refuse a distribution that depends on other records than the one it is for."""
-    try:
-        role, _ = RecordWalk(records).follow(p)
-    except (NotAdditiveError, UnknownOperationError) as error:
-        raise TabulationError(f"the prior of '{rv.name}' ties records together: {error}") from None
-    if not isinstance(role, Fixed) and not (
-        isinstance(role, Rows) and role.axis == 0 and role.records is None
-    ):
-        raise TabulationError(f"the prior of '{rv.name}' ties records together")
 
 
 def _follow(

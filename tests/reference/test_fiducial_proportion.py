@@ -1,6 +1,5 @@
 """Fiducial draws against the seeds they are made of, closed forms, quadrature and simulation."""
 
-import importlib
 import math
 from functools import cache
 
@@ -10,6 +9,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from pymc_dapper.budget import ApproxDP, PureDP
+from pymc_dapper.reference import _proportion
 from pymc_dapper.reference._proportion import laplace_noise
 from pymc_dapper.reference.fiducial_proportion import (
     fiducial_cdf,
@@ -17,9 +17,6 @@ from pymc_dapper.reference.fiducial_proportion import (
     fiducial_proportion,
     fiducial_test,
 )
-
-# The package has a function of the same name.
-module = importlib.import_module("pymc_dapper.reference.fiducial_proportion")
 
 N, SIZE = 10, 20_000
 BUDGET = PureDP(1.0)
@@ -124,7 +121,7 @@ def test_draws_with_the_printed_noise_have_not(monkeypatch):
         w = rng.uniform(-0.5, 0.5, size)
         return -scale * np.sign(w) * np.log(1 - np.abs(w))
 
-    monkeypatch.setattr(module, "laplace_noise", printed)
+    monkeypatch.setattr(_proportion, "laplace_noise", printed)
     assert cdf_z_scores(0.4).max() > 4
 
 

@@ -22,17 +22,9 @@ from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.terms import roles
 from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
-from pymc_dapper.graphs.terms.roles import (
-    Fixed,
-    Linear,
-    LinearEntries,
-    Mixed,
-    Reduced,
-    size,
-    take_values,
-)
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms, says_only_what_is_required
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
@@ -57,7 +49,7 @@ class WholeFactor:
     """Name of the Potential or random variable."""
     log_density: TensorVariable
     """A scalar: the log-density, a function of the keys of ``linear``."""
-    linear: dict[Variable, Linear]
+    linear: dict[Variable, roles.Linear]
     """The linear functions of the counts in it."""
     reason: str
     """Why it isn't a sum of terms."""
@@ -69,7 +61,7 @@ class Invariant:
 
     factor: str
     """Name of the Potential or random variable with the equation."""
-    rows: LinearEntries
+    rows: roles.LinearEntries
     """The linear functions that are zero."""
 
 
@@ -216,13 +208,15 @@ def read_factors(
             continue
         [graph] = localise_checks(inline_symbolic_ops([raw]), counts)
         role = walk.follow(graph)
-        if isinstance(role, Fixed):
+        if isinstance(role, roles.Fixed):
             continue
         as_written[name] = graph.sum()
-        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.kind != "add"):
-            reason = role.reason if isinstance(role, Mixed) else "it is a truth value"
+        if isinstance(role, roles.Mixed) or (
+            isinstance(role, roles.Reduced) and role.kind != "add"
+        ):
+            reason = role.reason if isinstance(role, roles.Mixed) else "it is a truth value"
             wholes.append(_whole(name, graph, walk, reason))
-            required = role.requires if isinstance(role, Mixed) else ()
+            required = role.requires if isinstance(role, roles.Mixed) else ()
             invariants += [Invariant(name, rows) for rows in required]
             continue
         for part in as_terms(role, walk, graph):
@@ -230,7 +224,7 @@ def read_factors(
             found = terms_of(name, part)
             if found.linear and not says_only_what_is_required(part.terms):
                 terms.append(found)
-    invariants, totals = _without_totals(invariants, sum(size(x.type.shape) for x in counts))
+    invariants, totals = _without_totals(invariants, sum(roles.size(x.type.shape) for x in counts))
     terms = _merged([_of_moving_cells(each, totals) for each in terms])
     wholes = [_of_moving_cells(each, totals) for each in wholes]
     data = view.data_in(list(as_written.values()))
@@ -287,7 +281,7 @@ def _without_totals(
         matrix = totals.of_moving_cells(each.rows.matrix)
         kept = np.flatnonzero(~zero | (np.diff(matrix.indptr) > 0))
         if len(kept):
-            rows = LinearEntries(matrix[kept], take_values(each.rows.offset, kept))
+            rows = roles.LinearEntries(matrix[kept], roles.take_values(each.rows.offset, kept))
             left.append(Invariant(each.factor, rows))
     return left, totals
 
@@ -304,7 +298,7 @@ def _of_moving_cells[T: (Terms, WholeFactor)](part: T, totals: Totals) -> T:
         return part
     linear = {
         x: replace(at, matrix=totals.of_moving_cells(at.matrix))
-        if isinstance(at, Linear)
+        if isinstance(at, roles.Linear)
         else totals.of_moving_cells(at)
         for x, at in part.linear.items()
     }
@@ -313,12 +307,12 @@ def _of_moving_cells[T: (Terms, WholeFactor)](part: T, totals: Totals) -> T:
 
 def _whole(name: str, graph: TensorVariable, walk: CountWalk, reason: str) -> WholeFactor:
     """Cut a graph where it stops being linear in the counts."""
-    cuts: dict[Variable, Linear] = {}
+    cuts: dict[Variable, roles.Linear] = {}
     for node in io_toposort([], [graph]):
-        if isinstance(walk.role(node.outputs[0]), Linear | Fixed):
+        if isinstance(walk.role(node.outputs[0]), roles.Linear | roles.Fixed):
             continue
         if isinstance(node.op, Subtensor | AdvancedSubtensor) and any(
-            isinstance(walk.role(x), Linear) for x in node.inputs[1:]
+            isinstance(walk.role(x), roles.Linear) for x in node.inputs[1:]
         ):
             raise ReadingError(
                 f"'{name}' looks up entries of a table by counts, and CountStep tries counts "
@@ -327,7 +321,7 @@ def _whole(name: str, graph: TensorVariable, walk: CountWalk, reason: str) -> Wh
             )
         for x in node.inputs:
             role = walk.role(x)
-            if isinstance(role, Linear) and isinstance(x.type, TensorType):
+            if isinstance(role, roles.Linear) and isinstance(x.type, TensorType):
                 cuts[x] = role
     new = {x: x.type.clone(shape=role.shape)() for x, role in cuts.items()}
     [log_density] = rebuild([graph.sum()], new)

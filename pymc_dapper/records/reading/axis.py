@@ -89,14 +89,22 @@ def _check_rows(
     what: str,
 ) -> None:
     [graph] = inline_symbolic_ops(view.at_values([part]))
+    if (why := depends_on_others(graph, axis, records)) is not None:
+        raise tied(rv, what, why)
+
+
+def depends_on_others(
+    graph: TensorVariable, axis: int, records: Sequence[TensorVariable]
+) -> str | None:
+    """Say how slices along an axis depend on other records than the one each is for, if they do."""
     try:
         role, _ = RecordWalk(records).follow(graph)
     except (NotAdditiveError, UnknownOperationError) as error:
-        raise tied(rv, what, str(error)) from None
-    if not isinstance(role, Fixed) and not (
-        isinstance(role, Rows) and role.axis == axis and role.records is None
-    ):
-        raise tied(rv, what, "it depends on other records than the one it is for")
+        return str(error)
+    own = isinstance(role, Rows) and role.axis == axis and role.records is None
+    if own or isinstance(role, Fixed):
+        return None
+    return "it depends on other records than the one it is for"
 
 
 def tied(rv: TensorVariable, what: str, why: str) -> ReadingError:

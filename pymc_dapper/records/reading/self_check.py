@@ -91,17 +91,17 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     rng = np.random.default_rng(0)
     factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
     priors = PriorCheck(reading)
-    # The prior may well reach where a model has no value, or where digits are lost.
-    with suppress(_NoValueError):
-        elsewhere = _draw_parameters(reading, rng, point)
-        _check_at(elsewhere, reading, factors, priors, rng, allow_lost_digits=True)
+    if (elsewhere := _draw_parameters(reading, rng, point)) is not None:
+        # The prior may well reach where a model has no value, or where digits are lost.
+        with suppress(_NoValueError):
+            _check_at(elsewhere, reading, factors, priors, rng, allow_lost_digits=True)
     try:
         mixed = _check_at(point, reading, factors, priors, rng)
     except _NoValueError as error:
         raise ReadingError(str(error)) from error.__cause__
     parameters = [point[x.name] for x in reading.parameters]
     priors.check_draws(mixed, parameters, rng)
-    check_laws(reading, point, lambda rng: _drawn_if_possible(reading, rng, point))
+    check_laws(reading, point, lambda rng: _draw_parameters(reading, rng, point))
 
     def log_density(records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
         try:
@@ -295,8 +295,6 @@ def _draw_states(
         first, second = (
             _draw_state(reading, propose, each, start, parameters) for each in rng.spawn(2)
         )
-    except _NoValueError:
-        raise
     except (NotImplementedError, *FAILURES) as error:
         raise _undrawable(reading, error) from error
     return first, second
@@ -304,26 +302,11 @@ def _draw_states(
 
 def _draw_parameters(
     reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Draw the parameters from their prior; other values come from a point."""
-    rvs = [reading.model[name] for name in reading.names(reading.parameters)]
-    if not rvs:
-        raise _NoValueError("there are no parameters")
-    drawn = draw_values(reading.view, rvs, rng.spawn(1)[0], point)
-    if drawn is None:
-        raise _NoValueError("the parameters can't be drawn from their prior")
-    if not is_finite(drawn):
-        raise _NoValueError("the parameters have no finite value")
-    return {**point, **drawn}
-
-
-def _drawn_if_possible(
-    reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray] | None:
-    try:
-        return _draw_parameters(reading, rng, point)
-    except _NoValueError:
-        return None
+    """Draw the parameters from their prior, if it has finite draws; the rest is a point's."""
+    rvs = [reading.model[name] for name in reading.names(reading.parameters)]
+    drawn = draw_values(reading.view, rvs, rng.spawn(1)[0], point) if rvs else None
+    return None if drawn is None or not is_finite(drawn) else {**point, **drawn}
 
 
 def _draw_state(
