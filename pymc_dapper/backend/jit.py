@@ -51,7 +51,6 @@ class JitFunction:
         self,
         inputs: Sequence[Variable],
         outputs: Sequence[Variable],
-        *,
         model: pm.Model,
         compile_kwargs: dict[str, Any],
     ):

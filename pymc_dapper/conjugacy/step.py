@@ -206,8 +206,7 @@ class _InCode:
         self._inputs = [first, *others, *data.values()]
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
-        options: dict[str, Any] = {"model": self._model, "compile_kwargs": compile_kwargs}
-        self.draw = JitFunction(self._inputs, self._outputs, **options)
+        self.draw = JitFunction(self._inputs, self._outputs, self._model, compile_kwargs)
 
 
 def _drawn(
@@ -235,14 +234,13 @@ class _InPython:
         self.given = Given(conditional.given, shared)
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
-        conditional = self.conditional
+        conditional, model = self.conditional, self.conditional.model
         inputs = [*conditional.given, *conditional.data.values()]
-        options: dict[str, Any] = {"model": conditional.model, "compile_kwargs": compile_kwargs}
-        self._parameters = JitFunction(inputs, conditional.parameters, **options)
+        self._parameters = JitFunction(inputs, conditional.parameters, model, compile_kwargs)
         self._to_values = None
         if conditional.to_values is not None:
             self._to_values = JitFunction(
-                [*conditional.thetas, *inputs], conditional.to_values, **options
+                [*conditional.thetas, *inputs], conditional.to_values, model, compile_kwargs
             )
 
     def draw(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:

@@ -175,9 +175,8 @@ class _CheckedDraw:
         others = view.values_in(outputs)
         self.given = Given(others, SharedData(reading, f"the FunctionStep of {self.names}"))
         given = [*others, *reading.data.values()]
-        options: dict[str, Any] = {"model": model, "compile_kwargs": compile_kwargs}
-        self._check = JitFunction([*thetas, *given], outputs[: len(checks)], **options)
-        self._naturals = JitFunction(given, outputs[len(checks) :], **options)
+        self._check = JitFunction([*thetas, *given], outputs[: len(checks)], model, compile_kwargs)
+        self._naturals = JitFunction(given, outputs[len(checks) :], model, compile_kwargs)
 
     def natural(self, point: PointType) -> dict[str, np.ndarray]:
         """Give all free variables in their natural space, as arrays that can't be written to."""

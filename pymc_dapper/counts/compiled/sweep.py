@@ -185,11 +185,10 @@ def compile_count_sweep(
     context = [table, *whole_context]
     swept = op(*inputs, *context)
     given = [*reading.parameters, *reading.data.values()]
-    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledCountSweep(
         structure=structure,
         moves=moves,
-        update=JitFunction([*inputs, *given], swept, **options),
+        update=JitFunction([*inputs, *given], swept, reading.model, compile_kwargs),
     )
 
 

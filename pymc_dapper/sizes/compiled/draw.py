@@ -31,6 +31,6 @@ def compile_draw(reading: SizeReading, last: int, compile_kwargs: dict[str, Any]
     return JitFunction(
         [*reading.records, *reading.parameters, *reading.data.values(), uniforms],
         [*shuffled.values(), log_weights, outcome],
-        model=reading.model,
-        compile_kwargs=compile_kwargs,
+        reading.model,
+        compile_kwargs,
     )
