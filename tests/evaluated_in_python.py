@@ -20,7 +20,7 @@ REWRITTEN = Mode(mode.FAST_COMPILE.linker, "fast_compile").including("py_only")
 """For a graph that is evaluated a hundred times, to rewrite it first saves time."""
 
 
-def _make(self, inputs, outputs, *, model, compile_kwargs):
+def _make(self, inputs, outputs, model, compile_kwargs):
     @cache
     def function():  # not made before it is called: many tests only look at steps
         return compile_in_python(model, inputs, outputs)

@@ -49,7 +49,7 @@ class SweepParts:
 class PythonFunction:
     """A stand-in for `JitFunction` that compiles nothing."""
 
-    def __init__(self, inputs, outputs, *, model, compile_kwargs):
+    def __init__(self, inputs, outputs, model, compile_kwargs):
         self.jitted = compile_in_python(model, inputs, outputs)
 
     def __call__(self, *arguments):

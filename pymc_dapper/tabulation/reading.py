@@ -225,8 +225,7 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         for rv, x, values in zip(rvs, read.records, supports, strict=True)
     ]
     for rv, p in zip(rvs, probabilities, strict=True):
-        if (why := depends_on_others(p, 0, read.records)) is not None:
-            raise TabulationError(f"the prior of '{rv.name}' ties records together: {why}")
+        _check_independence(rv, p, read.records)
     seen: dict[str, SumGraph] = {}
     inputs_seen: dict[str, list[SumGraph]] = {}
     statistics: dict[str, SumGraph] = {}
@@ -340,6 +339,14 @@ def _probabilities(
         [density] = inline_symbolic_ops(read([logp(rv, at)]))
         densities.append(pt.exp(density))
     return pt.stack(densities, axis=-1)
+
+
+def _check_independence(
+    rv: TensorVariable, p: TensorVariable, records: Sequence[TensorVariable]
+) -> None:
+    """Refuse a distribution that depends on other records than the one it is for."""
+    if (why := depends_on_others(p, 0, records)) is not None:
+        raise TabulationError(f"the prior of '{rv.name}' ties records together: {why}")
 
 
 def _follow(
