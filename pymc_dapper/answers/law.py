@@ -45,7 +45,8 @@ class CellLaw:
     name: str
     near: np.ndarray
     which: np.ndarray
-    _evaluate: Callable[[np.ndarray], np.ndarray]
+    anywhere: Callable[[np.ndarray], np.ndarray]
+    """Evaluates it at any values; it may be nan outside the range of true values."""
     ends: tuple[np.ndarray, np.ndarray] | None = None
     has_peak: bool = True
     """Whether the log-probability is known to fall on both sides of a peak."""
@@ -56,10 +57,6 @@ class CellLaw:
         if np.isnan(logs).any():
             raise ValueError(f"'{self.name}': the mechanism's log-density is nan at a true value")
         return logs
-
-    def anywhere(self, values: np.ndarray) -> np.ndarray:
-        """Evaluate it at any values; it may be nan outside the range of true values."""
-        return self._evaluate(values)
 
 
 def law_of(query: Query, *, whole: bool, apart: bool = False) -> CellLaw:

@@ -512,6 +512,5 @@ def _warn_of_whole_evaluation(reading: CountReading, seconds: float) -> None:
         f"sweep over the {reading.n_cells} cells takes about {seconds:.2g} s here, and grows with "
         "the square of their number. If you can, write it as a sum with a term for each released "
         "number",
-        UserWarning,
         stacklevel=3,
     )

@@ -529,7 +529,6 @@ class InterweaveStep(Step):
             f"InterweaveStep is the only step that moves {names}. The draws are right, but at a "
             "large privacy budget the released values fix most of what this step moves, and it "
             "mixes slowly. Pass another step beside it, such as pm.NUTS, or use pmd.assign_steps",
-            UserWarning,
             stacklevel=2,
         )
 

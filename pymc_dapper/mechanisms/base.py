@@ -465,7 +465,6 @@ def _warn_once() -> None:
         warnings.warn(
             "release() simulates, and isn't for production: floating-point noise can be attacked. "
             "To protect real data, use a vetted library such as OpenDP",
-            UserWarning,
             stacklevel=3,
         )
 

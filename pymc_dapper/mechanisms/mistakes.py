@@ -75,7 +75,6 @@ def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:
             f"'{name}': the noise was chosen for {budget}, but with this statistic it spends "
             f"{spent}. The statistic's sensitivity is {own}: pass it as a whole, "
             f"{type(mechanism).__name__}.calibrate(budget, sensitivity=statistic.sensitivity)",
-            UserWarning,
             stacklevel=6,
         )
 

@@ -60,6 +60,5 @@ def check_cells_again(model: Model) -> None:
             warnings.warn(
                 f"{named}, and all of them are alike. If {kind} was applied once, they are one "
                 "observation: leave one of them out",
-                UserWarning,
                 stacklevel=4,
             )

@@ -98,7 +98,6 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
             warnings.warn(
                 f"'{release.name}': {complaint}. Look for wrong units, a wrong scale or a wrong "
                 "number of records",
-                UserWarning,
                 stacklevel=3,
             )
         comparisons.append(comparison)

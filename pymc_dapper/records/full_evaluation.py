@@ -25,7 +25,6 @@ def warn_of_full_evaluation(reading: ModelReading, seconds: float) -> None:
         f"{_full_evaluation(reading)} A sweep over the {reading.n_records} records takes about "
         f"{seconds:.2g} s here, and grows with the square of their number. With "
         f"{FULL_EVALUATION_LIMIT} records or more it needs allow_full_evaluation=True",
-        UserWarning,
         stacklevel=3,
     )
 

@@ -79,7 +79,6 @@ class Claims:
                 f"store={str(self._path.parent)!r} is on a file system without locks "
                 f"({error.strerror}), so cells can't be claimed. Don't run two studies with this "
                 "store at the same time: both would compute all cells",
-                UserWarning,
                 stacklevel=5,
             )
         self._warned = True

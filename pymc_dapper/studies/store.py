@@ -133,7 +133,6 @@ class Store:
             warnings.warn(
                 f"{path.name} in store={str(self.path)!r} can't be read, so the cell {cell} is run "
                 f"again: {error}",
-                UserWarning,
                 stacklevel=5,
             )
             return None
@@ -174,7 +173,6 @@ class Store:
                 f"store={str(self.path)!r} can't be written to any more: {error}, for "
                 f"{_file(cell)}. The study goes on; results that can't be written are kept in "
                 "memory, and written when that is possible again",
-                UserWarning,
                 stacklevel=3,
             )
         self._unwritten[cell] = result

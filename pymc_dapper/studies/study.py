@@ -366,7 +366,7 @@ def _tell_changes(store: Store | None, cells: Iterable[Cell], on_change: OnChang
         )
         if on_change == "raise":
             raise ValueError(message)
-        warnings.warn(f"{message}. They are used", UserWarning, stacklevel=3)
+        warnings.warn(f"{message}. They are used", stacklevel=3)
     return changed
 
 
@@ -375,7 +375,6 @@ def _warn_of_unwritten(store: Store | None) -> None:
         warnings.warn(
             f"{store.n_unwritten} cells couldn't be written to store={str(store.path)!r}. They are "
             "in the result that is returned: save it elsewhere",
-            UserWarning,
             stacklevel=3,
         )
 
@@ -389,6 +388,5 @@ def _warn_of_missing(results: Mapping[Cell, CellResult]) -> None:
         warnings.warn(
             f"of {len(results)} cells, {' and '.join(listed)}. The first: {example}. See 'status' "
             "and 'message' of the result",
-            UserWarning,
             stacklevel=3,
         )

@@ -243,7 +243,7 @@ class _Writer:
         initval = old.rvs_to_initial_values.get(rv)
         if isinstance(initval, Variable):
             [initval] = self._in_model(self._reading.read([initval]))
-        self._new[self._reading.placeholders[rv]] = self.model.register_rv(
+        self._new[self._reading.read.placeholders[rv]] = self.model.register_rv(
             made,
             rv.name,
             dims=dims,
@@ -310,7 +310,7 @@ class _Writer:
     def _in_model(self, graphs: Sequence[Variable]) -> list[Any]:
         """Replace placeholders by the new model's variables."""
         inputs = set(explicit_graph_inputs(list(graphs))) - set(self._new)
-        for data, x in self._reading.placeholders.items():
+        for data, x in self._reading.read.placeholders.items():
             if x in inputs and isinstance(data, SharedVariable):
                 value = data.get_value()
                 self._new[x] = pm.Data(data.name, value, dims=self._dims(data.name))

@@ -125,11 +125,6 @@ class TableReading:
     """The public data."""
 
     @property
-    def placeholders(self) -> dict[Variable, TensorVariable]:
-        """Placeholders of the other random variables, and of data."""
-        return self.read.placeholders
-
-    @property
     def n(self) -> int:
         """Number of records."""
         return int(self.records[0].type.shape[0])
@@ -440,7 +435,7 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
 
     Such a value of a record is impossible; but in a table, all cells' probabilities must be valid.
     """
-    known = {x: b for rv, x in reading.placeholders.items() if (b := _bounds_of_prior(rv))}
+    known = {x: b for rv, x in reading.read.placeholders.items() if (b := _bounds_of_prior(rv))}
     found = []
     for k, rv in enumerate(reading.rvs):
         parameters = [x for x in rv.owner.op.dist_params(rv.owner) if x.dtype.startswith("float")]
@@ -490,7 +485,7 @@ def _value_of(reading: TableReading, x: Variable) -> np.ndarray:
     data = _data_of(reading, x)
     if data is not None:
         return data.get_value(borrow=True)
-    if x in reading.placeholders.values():
+    if x in reading.read.placeholders.values():
         raise TabulationError(
             f"the records depend on '{x.name}', which is free and has an entry for each of them"
         )
@@ -504,7 +499,7 @@ def at_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 def _data_of(reading: TableReading, x: Variable) -> SharedVariable | None:
     """Return the data of a placeholder."""
-    for data, placeholder in reading.placeholders.items():
+    for data, placeholder in reading.read.placeholders.items():
         if placeholder is x and isinstance(data, SharedVariable):
             return data
     return None

@@ -80,11 +80,6 @@ class ModelTree:
     _tabulate: JitFunction
     _expect: JitFunction | None
 
-    @property
-    def size(self) -> int:
-        """Number of nodes, those in between among them."""
-        return self.left.size
-
     def solve(
         self, counts: np.ndarray, given: Sequence[np.ndarray], *, transforms: bool = True
     ) -> SolvedCounts:
@@ -124,7 +119,7 @@ class ModelTree:
 
     def draw(self, rng: np.random.Generator, solved: SolvedCounts) -> np.ndarray:
         """Draw all counts: int64, shape (number of cells,)."""
-        counts = np.empty((self.size, 1), dtype=np.int64)
+        counts = np.empty((self.left.size, 1), dtype=np.int64)
         compiled.draw_roots(rng, self.roots, solved.to_draw, counts)
         compiled.split_draws(rng, solved.nodes, solved.to_draw, counts)
         table = np.zeros(self.reading.n_cells, dtype=np.int64)
@@ -192,7 +187,7 @@ class ModelTree:
         return tables
 
     def _nodes(self, near: np.ndarray, tables: Tables) -> Nodes:
-        n, is_leaf = self.size, self.left < 0
+        n, is_leaf = self.left.size, self.left < 0
         exact = np.zeros(n, dtype=bool)
         named = self.origin >= 0
         exact[named] = self.tree.exact[self.origin[named]]
