@@ -227,7 +227,7 @@ class DapperStep(Step):
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
         reading = self._reading or read_model(model, self._moved, point)
-        check_full_evaluation(reading, allow_full_evaluation)
+        check_full_evaluation(reading, reading.evaluated_whole, allow_full_evaluation)
         self._stage("Checking")
         checked = check_reading(reading, point)
         latent = f"{reading.n_records} records"
@@ -236,6 +236,7 @@ class DapperStep(Step):
         self._pairs = read_exchange(reading, point)
         self._start: RecordStart | None = None
         if self._pairs is not None:
+            check_full_evaluation(reading, reading.full_factors, allow_full_evaluation)
             self._add_stat(EXCHANGE_STAT, np.float64)
         if track_records:
             first = model.values_to_rvs[self._moved[0]]
@@ -247,7 +248,7 @@ class DapperStep(Step):
         self._givens = [self._given]
         self._record_names = [x.name for x in reading.records]
         # Evaluated as in the model, or in single precision, it is no test of digits.
-        tested = reading.additive_factors and not reading.full_factors and checked.is_double
+        tested = reading.additive_factors and not reading.evaluated_whole and checked.is_double
         self._as_written = checked.log_density if tested else None
         self._start_chain(0, 0)
         self._when_read(partial(self._compile, options, checked))
@@ -269,7 +270,7 @@ class DapperStep(Step):
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
         self._update(self._records(point), self._given(point), np.random.default_rng(0))
         self._check_compiled(checked, self._given(point))
-        if reading.full_factors:
+        if reading.evaluated_whole or (self.exchange is not None and reading.full_factors):
             began = perf_counter()
             self._update(self._records(point), self._given(point), np.random.default_rng(0))
             warn_of_full_evaluation(reading, perf_counter() - began)

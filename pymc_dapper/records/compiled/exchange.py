@@ -124,7 +124,7 @@ def exchange_graph(
     else:
         # All records that aren't in a pair form one more row.
         others = order[2 * n_pairs :]
-        each_row = before_and_after(contributions(reading))
+        each_row = before_and_after(contributions(reading.sums))
         rest = each_row[0][others].sum(axis=0, keepdims=True)
         before, after = (pt.concatenate([x[first] + x[second], rest]) for x in each_row)
         density = density_of_sums(reading, mode)

@@ -20,6 +20,7 @@ from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.cell_sweep import Cells, check_cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
+from pymc_dapper.records.kernels.order_sweep import decide_by_order, orders_of
 from pymc_dapper.records.kernels.rank_sweep import Releases, sweep_by_rank
 from pymc_dapper.records.kernels.record_sweep import decide_by_sums
 from pymc_dapper.records.kernels.value_sweep import (
@@ -112,6 +113,14 @@ class RecordSweep(_Sweep):
         self.density, self.rows = density, rows
 
 
+class OrderSweep(RecordSweep):
+    """Updates against a log-density of sums over records, then of order statistics.
+
+    Further inputs, before the context, are those of
+    :func:`~pymc_dapper.records.kernels.order_sweep.orders_of`.
+    """
+
+
 class ValueSweep(_Sweep):
     """Updates of records with few values.
 
@@ -163,6 +172,8 @@ def _record_sweep(op: RecordSweep) -> Callable:
 
     decide = decide_by_entries if op.density.by_entry else decide_by_sums
     context_of = _context_of(op.density, n_arrays)
+    if isinstance(op, OrderSweep):
+        decide, context_of = decide_by_order, _context_of_orders(n_arrays)
 
     @numba_njit
     def record_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
@@ -262,6 +273,17 @@ def _context_of(density: LogDensity, first: int) -> Callable:
         @numba_njit
         def context_of(inputs):  # type: ignore[no-untyped-def]
             return inputs[first:]
+
+    return context_of
+
+
+def _context_of_orders(first: int) -> Callable:
+    """Compile a function that adds order statistics, which come first, to the context."""
+    second, third, rest = first + 1, first + 2, first + 3
+
+    @numba_njit
+    def context_of(inputs):  # type: ignore[no-untyped-def]
+        return inputs[rest:], orders_of(inputs[first], inputs[second], inputs[third])
 
     return context_of
 

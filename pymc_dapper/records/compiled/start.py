@@ -52,7 +52,7 @@ class RecordStart:
         terms, whole = _terms(reading)
         self._sums = [next(iter(each.linear.values())) for each in terms]
         self._ranges = PossibleRanges(reading.model, list(reading.parameters), terms, whole)
-        rows = contributions(reading) if reading.additive_factors else pt.zeros((1, 0))
+        rows = contributions(reading.sums) if reading.additive_factors else pt.zeros((1, 0))
         self._n_sums = rows.type.shape[1]
         known, offset = [sparse.csr_array((0, self._n_sums))], pt.zeros(0)
         self._tolerances = np.zeros(0)

@@ -32,6 +32,7 @@ from pymc_dapper.records.compiled.op import (
     FullSweep,
     LogDensity,
     MatrixRows,
+    OrderSweep,
     RankSweep,
     RecordSweep,
     Rows,
@@ -39,14 +40,16 @@ from pymc_dapper.records.compiled.op import (
 )
 from pymc_dapper.records.kernels.rank_sweep import Releases
 from pymc_dapper.records.reading.contributions import (
-    RowsAtOnce,
+    RowMaker,
     RowsByBlock,
     RowsByValue,
     shape_of,
     side_by_side,
 )
 from pymc_dapper.records.reading.entrywise import EntryTerm, EntrywiseDensity
+from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.orders import ByOrder
 from pymc_dapper.records.reading.plan import (
     ByEntries,
     ByFullEvaluation,
@@ -271,19 +274,34 @@ def _decide(
             accepted, logp = density.decide(
                 CellSweep(density.graph), *map(pt.constant, places), *changes, *deciding
             )
+        case ByOrder() as orders:
+            density = _density_of_orders(orders, mode)
+            arrays, made = _arrays_of_rows(reading, orders.rows, orders.sums, proposed, mode)
+            arrays += [*before_and_after(pt.stack(orders.columns)), pt.constant(orders.ranks)]
+            accepted, logp = density.decide(OrderSweep(density.graph, made), *deciding, *arrays)
         case ByEntries(rows=rows) | BySums(rows=rows):
             density = density_of_sums(reading, mode)
-            match rows:
-                case RowsByBlock():
-                    arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
-                    made: Rows = _computed(rows, len(proposed), mode)
-                case RowsAtOnce():
-                    arrays = [*before_and_after(contributions(reading))]
-                    made = MatrixRows(arrays[0].type.shape[1])
+            arrays, made = _arrays_of_rows(reading, rows, reading.sums, proposed, mode)
             accepted, logp = density.decide(RecordSweep(density.graph, made), *deciding, *arrays)
     if reading.separable_factors:
         logp = logp + pt.switch(accepted, log_added, log_removed).sum()
     return accepted, logp
+
+
+def _arrays_of_rows(
+    reading: ModelReading,
+    rows: RowMaker,
+    sums: Sequence[RecordSum],
+    proposed: list[TensorVariable],
+    mode: Mode,
+) -> tuple[list[TensorVariable], Rows]:
+    """Return the arrays from which rows of contributions are made, and how."""
+    if isinstance(rows, RowsByBlock):
+        arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
+        return arrays, _computed(rows, len(proposed), mode)
+    present = contributions(sums) if sums else nothing(reading.n_records)
+    to_proposed = dict(zip(reading.records, proposed, strict=True))
+    return [present, *rebuild([present], to_proposed)], MatrixRows(present.type.shape[1])
 
 
 def _computed(rows: RowsByBlock, n_variables: int, mode: Mode) -> ComputedRows:
@@ -351,7 +369,8 @@ def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
         log_terms = LogDensity(tuple(graphs), by_entry=True)
         return _Density(log_terms, [_context_of_entries(density, numbers)], density.offset)
     state = pt.vector("sums", dtype="float64")
-    return density_of(state, _log_density_of_sums(reading, state), mode)
+    factors = [factor.log_density for factor in reading.additive_factors]
+    return density_of(state, _at(factors, _totals(reading.sums, state)), mode)
 
 
 def _kinds(terms: Sequence[EntryTerm]) -> list[int]:
@@ -412,21 +431,30 @@ def separable(reading: ModelReading) -> TensorVariable:
     return pt.add(*terms).astype("float64") if terms else nothing()
 
 
-def contributions(reading: ModelReading) -> TensorVariable:
+def contributions(sums: Sequence[RecordSum]) -> TensorVariable:
     """Put each record's contributions to all sums into a matrix with a row per record."""
-    return side_by_side([sum_.contributions for sum_ in reading.sums])
+    return side_by_side([sum_.contributions for sum_ in sums])
 
 
-def _log_density_of_sums(reading: ModelReading, flat: TensorVariable) -> TensorVariable:
-    """All additive factors' log-density as a function of one flat vector of sums."""
+def _density_of_orders(orders: ByOrder, mode: Mode) -> _Density:
+    """Make the log-density of sums, and of order statistics after them, one for a sweep."""
+    state = pt.vector("state", dtype="float64")
+    n = len(orders.statistics)
+    values: dict[Variable, Variable] = _totals(orders.sums, state)
+    values |= {x: state[k - n] for k, x in enumerate(orders.statistics)}
+    return density_of(state, _at([orders.log_density], values), mode)
+
+
+def _totals(sums: Sequence[RecordSum], flat: TensorVariable) -> dict[Variable, Variable]:
+    """Take the totals of sums from one flat vector."""
     totals: dict[Variable, Variable] = {}
     start: Any = 0
-    for sum_ in reading.sums:
+    for sum_ in sums:
         _, *shape = shape_of(sum_.contributions)
         stop = start + prod(shape)
         totals[sum_.total] = flat[start:stop].reshape(shape).astype(sum_.total.dtype)
         start = stop
-    return _at([factor.log_density for factor in reading.additive_factors], totals)
+    return totals
 
 
 def flat_records(reading: ModelReading) -> TensorVariable:

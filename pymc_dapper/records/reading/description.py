@@ -20,6 +20,7 @@ from pymc_dapper.records.reading.contributions import (
 from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor
 from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.orders import ByOrder
 from pymc_dapper.records.reading.plan import (
     ByEntries,
     ByFullEvaluation,
@@ -49,7 +50,7 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
                 ]
             ),
             "Factors that the records enter, their prior aside:",
-            *aligned([(f"  {factor.name}", *_row(factor)) for factor in reading.factors]),
+            *aligned([(f"  {x.name}", *_row(x, reading.plan)) for x in reading.factors]),
             *_sums(reading),
             *_known(exchange),
             *_plan(reading.plan),
@@ -61,7 +62,7 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
 def summarise_reading(reading: ModelReading) -> str:
     """Describe in one line how a model's log-density depends on the records."""
     names = ", ".join(reading.record_names)
-    factors = ", ".join(f"{factor.name} ({_kind(factor)})" for factor in reading.factors)
+    factors = ", ".join(f"{x.name} ({_kind(x, reading.plan)})" for x in reading.factors)
     return f"{reading.n_records} records of {names}; {factors}"
 
 
@@ -74,23 +75,24 @@ def _proposal(reading: ModelReading) -> str:
     )
 
 
-def _kind(factor: Factor) -> str:
+def _kind(factor: Factor, plan: Plan) -> str:
     match factor:
         case AdditiveFactor():
             return "function of sums"
         case FullFactor():
-            return "full evaluation"
+            return "order statistics" if isinstance(plan, ByOrder) else "full evaluation"
     return "separable"
 
 
-def _row(factor: Factor) -> tuple[str, str]:
+def _row(factor: Factor, plan: Plan) -> tuple[str, str]:
+    kind = _kind(factor, plan)
     match factor:
         case AdditiveFactor():
             sizes = ", ".join(_shape(sum_.total.type.shape) for sum_ in factor.sums)
-            return _kind(factor), f"g(sums of shape {sizes}) = {_formula(factor)}"
+            return kind, f"g(sums of shape {sizes}) = {_formula(factor)}"
         case FullFactor():
-            return _kind(factor), factor.reason
-    return _kind(factor), "one value per record"
+            return kind, factor.reason
+    return kind, "one value per record"
 
 
 def _formula(factor: AdditiveFactor) -> str:
@@ -117,11 +119,10 @@ def written(graph: TensorVariable) -> str:
 
 
 def _sums(reading: ModelReading) -> list[str]:
-    if not reading.sums or reading.full_factors:
+    sums = reading.plan.sums if isinstance(reading.plan, ByOrder) else reading.sums
+    if not sums or reading.evaluated_whole:
         return []
-    rows = [
-        (f"  {_shape(sum_.total.type.shape)}", written(sum_.contributions)) for sum_ in reading.sums
-    ]
+    rows = [(f"  {_shape(sum_.total.type.shape)}", written(sum_.contributions)) for sum_ in sums]
     return ["Cached sums over the records, with their terms:", *aligned(rows)]
 
 
@@ -147,6 +148,11 @@ def _plan(plan: Plan) -> list[str]:
             return [_decided("the functions of all sums"), _added(rows)]
         case ByRanks(columns=columns):
             return [_decided(f"which of {len(columns.T)} intervals between candidates it lies in")]
+        case ByOrder(ranks=ranks, sums=sums, rows=rows):
+            by = _count(len(ranks), "order statistic")
+            if not sums:
+                return [_decided(by)]
+            return [_decided(f"{by} and the functions of all sums"), _added(rows)]
         case ByFullEvaluation():
             return [_decided("an evaluation from all records")]
         case EachByItself():
@@ -175,11 +181,12 @@ def _added(rows: RowMaker) -> str:
 
 def _cost(reading: ModelReading) -> str:
     n = reading.n_records
-    if reading.full_factors:
+    if reading.evaluated_whole:
         names = ", ".join(f"'{factor.name}'" for factor in reading.full_factors)
         return f"{n} evaluations of {names} from all {n} records: it grows with the square of n"
-    if reading.additive_factors:
-        return f"at most {n} evaluations of the functions of sums; it grows linearly with n"
+    if reading.additive_factors or reading.full_factors:
+        of = "of sums" if reading.additive_factors else "of order statistics"
+        return f"at most {n} evaluations of the functions {of}; it grows linearly with n"
     return "one pass over the records, all at once: they don't interact"
 
 

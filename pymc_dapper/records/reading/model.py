@@ -32,7 +32,7 @@ from pymc_dapper.records.reading.finite import (
     possible_values,
     support,
 )
-from pymc_dapper.records.reading.plan import Plan, read_plan
+from pymc_dapper.records.reading.plan import ByFullEvaluation, Plan, read_plan
 from pymc_dapper.records.reading.possible import read_possible
 
 type Propose = Callable[..., tuple[list[np.ndarray], np.ndarray]]
@@ -142,6 +142,11 @@ class ModelReading(Reading):
     def full_factors(self) -> list[FullFactor]:
         """The factors that can only be evaluated as a whole."""
         return [factor for factor in self.factors if isinstance(factor, FullFactor)]
+
+    @property
+    def evaluated_whole(self) -> list[FullFactor]:
+        """The factors that a sweep evaluates from all records for each of them."""
+        return self.full_factors if isinstance(self.plan, ByFullEvaluation) else []
 
     @property
     def record_names(self) -> list[str]:

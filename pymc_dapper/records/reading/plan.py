@@ -13,6 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.records.reading.contributions import RowMaker, read_rows
 from pymc_dapper.records.reading.entrywise import EntrywiseDensity, read_entrywise
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, sums_of
+from pymc_dapper.records.reading.orders import ByOrder, read_orders
 from pymc_dapper.records.reading.ranks import ByRanks, read_ranks
 from pymc_dapper.records.reading.rows_by_cell import rows_by_cell
 
@@ -49,7 +50,7 @@ class NothingToDecide:
     """Nothing: proposals come from the records' conditional distribution, and none is refused."""
 
 
-Plan = ByEntries | BySums | ByRanks | ByFullEvaluation | EachByItself | NothingToDecide
+Plan = ByEntries | BySums | ByRanks | ByOrder | ByFullEvaluation | EachByItself | NothingToDecide
 """What decides on proposals, beside separable factors that the proposals don't account for."""
 
 
@@ -67,7 +68,7 @@ def read_plan(
     variables). Proposals may account for the separable factors.
     """
     if any(isinstance(factor, FullFactor) for factor in factors):
-        return ByFullEvaluation()
+        return read_orders(records, factors) or ByFullEvaluation()
     additive = [factor for factor in factors if isinstance(factor, AdditiveFactor)]
     if not additive:
         return NothingToDecide() if proposes_conditionally else EachByItself()

@@ -14,6 +14,7 @@ from pymc_dapper.records.reading.contributions import (
     RowsByValue,
 )
 from pymc_dapper.records.reading.description import describe_reading
+from pymc_dapper.records.reading.orders import ByOrder
 from pymc_dapper.records.reading.plan import (
     ByEntries,
     ByFullEvaluation,
@@ -74,7 +75,9 @@ def test_what_sums_decide(build, decided, rows, said):
 @pytest.mark.parametrize(
     ("build", "decided", "said"),
     [
-        (FORMS["full_median"], ByFullEvaluation, "decided on by an evaluation from all records."),
+        (FORMS["full_neighbours"], ByFullEvaluation, "by an evaluation from all records."),
+        (FORMS["full_median"], ByOrder, "decided on by 1 order statistic."),
+        (FORMS["full_maximum_with_other_factors"], ByOrder, "by 1 order statistic and the fun"),
         (FORMS["noisy_microdata_column"], EachByItself, "by what its record adds to the log-dens"),
         (randomised_response, NothingToDecide, "No proposal is refused."),
     ],
