@@ -8,7 +8,7 @@ import numpy as np
 from pymc import Model
 from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.random.type import RandomGeneratorType
@@ -17,6 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
 from pymc_dapper.graphs.values import at_values, forward
 
@@ -90,7 +91,7 @@ class ModelView:
         # Common subgraphs are rewritten once.
         for node in io_toposort(list(self._written), graphs):
             inputs = [self._written.get(x, x) for x in node.inputs]
-            outputs = with_static_shape(node, inputs)
+            outputs = _taken_branch(node, inputs) or with_static_shape(node, inputs)
             for old, new in zip(node.outputs, outputs, strict=True):
                 self._written.setdefault(old, new)
         return [self._written.get(graph, graph) for graph in graphs]
@@ -217,3 +218,13 @@ class Reading:
         """Return the model's names of variables, given the stand-ins for their values."""
         names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}
         return [names[x.name] for x in values]
+
+
+def _taken_branch(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable] | None:
+    """Return the branch that a condition takes that is known, such as an odd number of records."""
+    if type(node.op).__name__ != "IfElse":  # its module depends on the version of PyTensor
+        return None
+    condition, n = known_value(inputs[0]), len(node.outputs)
+    if condition is None:
+        return None
+    return inputs[1 : 1 + n] if condition else inputs[1 + n :]

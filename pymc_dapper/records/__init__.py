@@ -16,6 +16,7 @@ plan                  what decides on a proposal
 ``ByEntries``         the terms of those entries of the sums that the record would change
 ``BySums``            the log-density as a function of all sums
 ``ByRanks``           between which candidates of released quantiles the record lies
+``ByOrder``           the log-density as a function of some order statistics, and of sums
 ``ByFullEvaluation``  the log-density as the model has it, from all records
 ``EachByItself``      separable factors only: all records are decided on at once
 ``NothingToDecide``   proposals come from the records' conditional distribution; none is refused
@@ -43,6 +44,11 @@ With ``ByRanks``, no density is evaluated where it can't change: a proposal move
 interval between candidates to another, and of the candidates between them only those near the best
 matter (`kernels.rank_sweep`). It is for releases that are all such choices, with Gumbel or
 exponential noise; their operation (`backend.ranks`) tells it.
+
+With ``ByOrder``, a record that changes moves an order statistic to its new value, or as far as the
+neighbours among the others allow (`kernels.order_sweep`). So three successive values decide, which
+a short sorted list keeps up to date. A sweep over a million records takes as long as for a
+histogram.
 
 **Rounding.** Sums are computed anew at the start of each sweep, in runs with compensation
 (`kernels.sums`). At draws 1, 32, 1024, ... the step compares the sweep's log-density with the

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
-from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.graph.traversal import explicit_graph_inputs, io_toposort
 
 from pymc_dapper.graphs.asked_once import asked_once
 from pymc_dapper.graphs.errors import ReadingError
@@ -33,6 +34,19 @@ def test_all_shapes_are_known(model):
     assert names == {"upper_log__", "x_interval__", "y", "design"}
     assert [x.name for x in view.values_in([density])] == ["upper_log__", "x_interval__", "y"]
     assert list(view.data_in([density])) == [model["design"]]
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_of_a_condition_on_a_shape_one_branch_is_left(n):
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=n)
+        pm.Potential("median", -pt.median(x))
+    view = view_of(model)
+    [median] = view.log_densities([model["median"]])
+    assert not any(type(x.op).__name__ == "IfElse" for x in io_toposort([], [median]))
+    at = {view.values[model.rvs_to_values[x]]: np.arange(n) ** 2.0}
+    found = median.eval(at, mode="FAST_COMPILE")
+    assert found == -np.median(np.arange(n) ** 2.0)
 
 
 def test_factors_are_the_models_own(model):

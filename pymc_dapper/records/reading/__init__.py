@@ -26,7 +26,8 @@ follow from `graphs.ops.action_of`. Some operations, such as a look-up by record
 their action and have rules of their own. A rule is called only if an input is ``Rows`` and none is
 a function of sums. An unknown operation raises `UnknownOperationError`, which says how to teach it.
 An operation that mixes records otherwise (a maximum) raises `NotAdditiveError`, and the factor
-needs full evaluations. Operations that wrap a graph are inlined first.
+needs full evaluations, unless `orders` reads it as a function of order statistics and of sums.
+Operations that wrap a graph are inlined first.
 
 **Factors.** A walk that ends in ``Rows`` makes a `SeparableFactor`, with one log-density per
 record; one that ends in a function of sums an `AdditiveFactor`; any other a `FullFactor`, with the

@@ -1,6 +1,6 @@
 """Factors that see of records their order statistics, such as a median or a maximum, and sums."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from pytensor.tensor.math import Max
 from pytensor.tensor.sort import SortOp
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
+from pymc_dapper.graphs.errors import NotAdditiveError, ReadingError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.ops import Moves, action_of
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
@@ -27,6 +27,7 @@ from pymc_dapper.records.reading.factors import (
     read_factors,
     sums_of,
 )
+from pymc_dapper.records.reading.known_totals import find_known_totals
 from pymc_dapper.records.reading.roles import Rows
 
 MOST = 16
@@ -55,40 +56,56 @@ def read_orders(records: Sequence[TensorVariable], factors: Sequence[Factor]) ->
 
     None if one isn't. Separable factors are left out.
     """
-    whole = [x for x in factors if not isinstance(x, SeparableFactor)]
+    whole = {x.name: x for x in factors if not isinstance(x, SeparableFactor)}
+    written = [x.as_written for x in whole.values()]
     found = _Found(records)
-    for node in io_toposort([], [x.as_written for x in whole]):
+    for node in io_toposort([], written):
         found.look_at(node)
     if not found.replaced or len(found.ranks) > MOST:
         return None
-    graphs = dict(
-        zip(
-            [x.name for x in whole],
-            rebuild([x.as_written for x in whole], found.replaced),
-            strict=True,
-        )
-    )
+    graphs = dict(zip(whole, rebuild(written, found.replaced), strict=True))
     rest = read_factors(graphs, records)
     additive = [x for x in rest if isinstance(x, AdditiveFactor)]
-    sums = sums_of(additive)
-    statistics = list(found.ranks.values())
+    sums, statistics = sums_of(additive), list(found.ranks.values())
     seen = dependent_variables(statistics, [x.contributions for x in sums])
-    full = {x.name for x in whole if isinstance(x, FullFactor)}
     if (
         len(additive) < len(rest)
         or any(x.contributions in seen for x in sums)
-        or any(x.expanded for x in additive if x.name in full)  # digits might be lost unseen
+        # Digits might be lost unseen.
+        or any(x.expanded and isinstance(whole[x.name], FullFactor) for x in additive)
     ):
         return None
-    at = {**graphs, **{x.name: x.log_density for x in additive}}
+    graphs |= {x.name: x.log_density for x in additive}
+    _refuse_known(records, graphs, statistics)
     return ByOrder(
         columns=tuple(found.columns),
         ranks=np.array(list(found.ranks), dtype=np.int64),
         statistics=tuple(statistics),
-        log_density=pt.add(*at.values()),
+        log_density=pt.add(*graphs.values()),
         sums=tuple(sums),
         rows=read_rows(records, sums, None) if sums else RowsAtOnce(),
     )
+
+
+def _refuse_known(
+    records: Sequence[TensorVariable],
+    graphs: Mapping[str, TensorVariable],
+    statistics: Sequence[TensorVariable],
+) -> None:
+    """Refuse an order statistic of continuous records that is known exactly."""
+    factors = [AdditiveFactor(name, x, x, (), False, x) for name, x in graphs.items()]
+    known = find_known_totals(factors, [RecordSum(x, x) for x in statistics])
+    if known is None or any(np.dtype(x.dtype).kind != "f" for x in records):
+        return
+    for name, tolerance in zip(known.factors, known.tolerances, strict=True):
+        if tolerance == 0:
+            raise ReadingError(
+                f"'{name}': a maximum or another order statistic of the records is known exactly, "
+                "which no proposal of continuous records meets. Where records are alike, its "
+                "log-density is known without them: add that as a pm.Potential, as the page on "
+                "medians and quantiles does. If what was published is rounded, say so: "
+                "pt.switch(pt.abs(statistic - published) < 0.005, 0, -np.inf)"
+            )
 
 
 class _Found:

@@ -6,6 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
+from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.orders import ByOrder
@@ -30,7 +31,7 @@ def read(says):
 ORDERS = {
     "a median": (lambda x: [pt.sort(x)[N // 2]], [[0, 3]]),
     "from the end": (lambda x: [pt.sort(x)[-2]], [[0, 4]]),
-    "the two in the middle": (lambda x: [pt.median(x)], [[0, 3], [0, 2]]),
+    "the two in the middle": (lambda x: [pt.median(x)], [[0, 2], [0, 3]]),
     "quartiles": (lambda x: [pt.sort(x)[[1, 3, 4]]], [[0, 1], [0, 3], [0, 4]]),
     "a range": (lambda x: [x.max() - x.min()], [[0, 5], [1, 5]]),
     "of a group": (lambda x: [pt.sort(x[GROUP == 1])[1]], [[0, 1]]),
@@ -86,6 +87,30 @@ def test_many_order_statistics_are_not_followed(n):
         noisy("release", pt.sort(x)[10 : 10 + n].mean())
     plan = read_model(model, [model.rvs_to_values[x]], model.initial_point()).plan
     assert isinstance(plan, ByOrder if n == 16 else ByFullEvaluation)
+
+
+def known(x, statistic):
+    return pm.Potential("known", pt.switch(pt.eq(statistic(x), 1.0), 0.0, -np.inf))
+
+
+@pytest.mark.parametrize("statistic", [pt.max, pt.min, lambda x: pt.sort(x)[2] - 0.3])
+def test_what_is_known_exactly_of_continuous_records_is_refused(statistic):
+    with pytest.raises(ReadingError, match=r"'known0?': a maximum or another .* as a pm.Potential"):
+        read(lambda x: [known(x, statistic)])
+
+
+def test_what_is_known_exactly_of_whole_numbers_is_read():
+    with pm.Model() as model:
+        known(pm.Poisson("x", 2.0, shape=N), pt.max)
+    reading = read_model(model, [model.rvs_to_values[model["x"]]], model.initial_point())
+    assert isinstance(reading.plan, ByOrder)
+
+
+def test_a_maximum_that_was_rounded_is_read():
+    def rounded(x):
+        return [pt.switch(pt.abs(x.max() - 1.0) < 0.05, 0.0, -np.inf)]
+
+    assert isinstance(read(rounded).plan, ByOrder)
 
 
 @pytest.mark.usefixtures("uncompiled")
