@@ -149,7 +149,7 @@ def _plan(plan: Plan) -> list[str]:
         case ByRanks(columns=columns):
             return [_decided(f"which of {len(columns.T)} intervals between candidates it lies in")]
         case ByOrder(ranks=ranks, sums=sums, rows=rows):
-            by = _count(len(ranks), "order statistic")
+            by = counted(len(ranks), "order statistic")
             if not sums:
                 return [_decided(by)]
             return [_decided(f"{by} and the functions of all sums"), _added(rows)]

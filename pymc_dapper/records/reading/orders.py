@@ -12,9 +12,9 @@ from pytensor.tensor.math import Max
 from pytensor.tensor.sort import SortOp
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError, ReadingError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.ops import Moves, action_of
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.records.reading.contributions import RowMaker, RowsAtOnce, read_rows
 from pymc_dapper.records.reading.factors import (
@@ -161,7 +161,11 @@ def _taken(node: Apply) -> tuple[TensorVariable | None, np.ndarray | None]:
         return None, None
     if isinstance(node.op, Max):
         return x, np.array(x.type.shape[0] - 1)
-    if x.owner and isinstance(x.owner.op, SortOp) and isinstance(action_of(node.op, node), Moves):
+    if (
+        x.owner
+        and isinstance(x.owner.op, SortOp)
+        and isinstance(ops.action_of(node.op, node), ops.Moves)
+    ):
         numbers = pt.arange(x.type.shape[0])
         [places] = node.clone_with_new_inputs([numbers, *node.inputs[1:]], strict=False).outputs
         return x.owner.inputs[0], known_value(places)
