@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 PAGES = {name: path.read_text("utf-8") for name, path in pages.with_code().items()}
 
 
-DRAWS = re.compile(r"sample|rejection_abc|study\(|posterior\(|CountTree\(")
+DRAWS = re.compile(r"sample|draw\(|rejection_abc|study\(|posterior\(|CountTree\(")
 """What code calls that needs compiled steps. Other code shows how models are read."""
 
 
