@@ -59,6 +59,8 @@ class Case:
         Whether an accepted record changes what is decided on the next.
     interweave : bool
         Whether an InterweaveStep is added.
+    ready_made : bool
+        Whether `build` returns a model, made of the released values themselves.
     finite : Finite, optional
         What it takes to enumerate.
     """
@@ -71,9 +73,12 @@ class Case:
     decides: bool = True
     interacts: bool = True
     interweave: bool = False
+    ready_made: bool = False
     finite: Finite | None = None
 
     def model(self):
+        if self.ready_made:
+            return self.build(self.released)
         with pm.Model() as model:
             self.build(**{name: pm.Data(name, value) for name, value in self.released.items()})
         return model
@@ -450,3 +455,88 @@ def interweaved(total):
     record = pm.Normal("record", mu, 1, shape=3)
     clipped = pt.clip(record, -3, 2).sum()
     pmd.LaplaceMechanism(1.0).potential("privacy", clipped, released=total)
+
+
+# Ready-made models of microdata: three columns, of which two pairs were released.
+
+PAIRS = (("a", "b"), ("b", "c"))
+SMALL_NOISE = 0.8
+PEOPLE = 3
+
+
+def following(rng, p, values):
+    """Categories of records, by the rows of a table that their values are in, shape (..., K, L)."""
+    of_each = np.take_along_axis(p, values[..., None], axis=-2)
+    above = rng.random((*values.shape, 1)) > np.cumsum(of_each, axis=-1)[..., :-1]
+    return above.sum(axis=-1)
+
+
+def pair_tables(rng, x):
+    released = {}
+    for pair in PAIRS:
+        first, second = (x[f"person_{column}"][..., None, None, :] for column in pair)
+        table = [
+            [((first == j) & (second == k)).sum(-1)[..., 0, 0] for k in (0, 1)] for j in (0, 1)
+        ]
+        table = np.moveaxis(np.array(table), (0, 1), (-2, -1))
+        released[f"table_{' * '.join(pair)}_released"] = rng.normal(table, SMALL_NOISE)
+    return released
+
+
+def release_of_pairs(released):
+    noise = pmd.GaussianMechanism(SMALL_NOISE)
+    return pmd.Release(
+        [
+            pmd.Query(" * ".join(pair), released[f"table_{' * '.join(pair)}_released"], noise, pair)
+            for pair in PAIRS
+        ]
+    )
+
+
+TABLES = {
+    "table_a * b_released": np.array([[1.4, -0.3], [0.2, 1.6]]),
+    "table_b * c_released": np.array([[0.8, 1.3], [-0.4, 1.1]]),
+}
+
+
+def chain_of_columns(rng, size):
+    """First c, then b given c, then a given b."""
+    p_c = rng.dirichlet([1, 1], size)
+    p_b, p_a = (rng.dirichlet([1, 1], (*size, 2)) for _ in range(2))
+    c = categories(rng, p_c, PEOPLE)
+    b = following(rng, p_b, c)
+    people = {"person_c": c, "person_b": b, "person_a": following(rng, p_a, b)}
+    return {"p_c": p_c, "p_b": p_b, "p_a": p_a} | people
+
+
+def columns_of_classes(rng, size):
+    """Three classes, and each column given them."""
+    p = rng.dirichlet([1, 1, 1], size)
+    tables = {f"p_{column}": rng.dirichlet([1, 1], (*size, 3)) for column in "abc"}
+    z = categories(rng, p, PEOPLE)
+    people = {f"person_{column}": following(rng, tables[f"p_{column}"], z) for column in "abc"}
+    return {"p_latent_class": p, "person_latent_class": z} | tables | people
+
+
+@case(
+    "graphical microdata",
+    records=("person_c", "person_b", "person_a"),
+    prior=chain_of_columns,
+    release=pair_tables,
+    released=TABLES,
+    ready_made=True,
+)
+def graphical_microdata(released):
+    return pmd.microdata.graphical(release_of_pairs(released), n=PEOPLE)
+
+
+@case(
+    "microdata of latent classes",
+    records=("person_latent_class", "person_a", "person_b", "person_c"),
+    prior=columns_of_classes,
+    release=pair_tables,
+    released=TABLES,
+    ready_made=True,
+)
+def microdata_of_latent_classes(released):
+    return pmd.microdata.latent_classes(release_of_pairs(released), n=PEOPLE, classes=3)
