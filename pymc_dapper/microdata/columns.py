@@ -109,7 +109,8 @@ def _numbers(release: Release, n: int | None) -> range:
         low = max(total - MOST_DEVIATIONS * spread for total, spread in known.values())
         high = min(total + MOST_DEVIATIONS * spread for total, spread in known.values())
         if high < max(low, 2):
-            raise ValueError(f"n: tables aren't of the same people: {_listed(known)}")
+            why = "tables aren't of the same people" if high < low else "there is nobody"
+            raise ValueError(f"n: {why}: {_listed(known)}")
         return range(max(int(low), 0), int(np.ceil(high)) + 1)
     for name, (total, spread) in known.items():
         if abs(total - n) > MOST_DEVIATIONS * spread:
@@ -139,5 +140,5 @@ def _listed(known: Mapping[str, tuple[float, float]]) -> str:
     ordered = sorted(known.items(), key=lambda item: item[1][0])
     return " and ".join(
         f"the cells of '{name}' add up to {total:,.0f} ± {spread:,.2g}"
-        for name, (total, spread) in (ordered[0], ordered[-1])
+        for name, (total, spread) in dict.fromkeys((ordered[0], ordered[-1]))
     )

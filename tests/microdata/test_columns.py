@@ -5,6 +5,7 @@ from scipy import stats
 import pymc_dapper as pmd
 from pymc_dapper.microdata import graphical, latent_classes
 from tests.microdata.releases import ALL_PAIRS, CHAIN, release
+from tests.surroundings import nothing_compiled
 
 GIVEN = release(200, CHAIN)
 
@@ -75,6 +76,11 @@ def test_margins_of_any_order_are_of_the_same_people():
             "no table's total tells how many",
         ),
         ([query([60.0, 60.0], "a")], 1.5, "n must be"),
+        (
+            [query([-60.0, -60.0], "a")],
+            None,
+            r"there is nobody: the cells of 'table' add up to -120 ± \d\.\d$",
+        ),
     ],
 )
 def test_what_contradicts_itself_is_refused(given, n, message):
@@ -95,6 +101,16 @@ def test_suppressed_and_rounded_tables_are_of_the_same_people():
     assert np.isfinite(model.compile_logp(mode="FAST_COMPILE")(model.initial_point()))
 
 
+@pytest.mark.parametrize("rule", ["rounded", "clamped"])
+def test_a_table_under_rules_that_contradicts_n_is_warned_of(rule):
+    """Its total isn't that of people, so that only what all data sets come to can tell."""
+    noise = pmd.GaussianMechanism(2.0)
+    mechanism = noise.rounded(5) if rule == "rounded" else noise.clamped(0, None)
+    table = pmd.Query("t", [[30.0, 20.0], [25.0, 25.0]], mechanism, ("a", "b"))
+    with nothing_compiled(), pytest.warns(UserWarning, match="add up to 100.* from 1000, what"):
+        pmd.assign_steps(model=graphical(pmd.Release([table]), n=1000), interweave=False)
+
+
 def test_a_domain_of_many_cells_is_never_formed():
     """Ten columns of 16 categories have 1e12 cells together."""
     columns = [f"c{k}" for k in range(10)]
@@ -108,4 +124,6 @@ def test_a_domain_of_many_cells_is_never_formed():
         graphical(given, n=1024)
     model = latent_classes(given, n=1024, classes=2)
     assert len(model.potentials) == 45
+    neighbours = [query for query in pairs if int(query.dims[0][1]) == int(query.dims[1][1]) + 1]
+    assert len(graphical(pmd.Release(neighbours), n=1024).potentials) == 9
     assert len(ALL_PAIRS) == 3

@@ -10,7 +10,10 @@ from pymc.exceptions import SamplingError
 from pymc.sampling.parallel import ParallelSamplingError
 from pymc.step_methods.state import equal_dataclass_values
 
+import pymc_dapper as pmd
 from pymc_dapper import DapperStep, ReadingError
+from pymc_dapper.records.compiled.start import RecordStart
+from pymc_dapper.records.step import MOST_SEARCHES
 from tests.models import RELEASED, admissions_model
 from tests.preloaded import preloaded
 from tests.records.refusals import refuse, with_mechanism
@@ -271,6 +274,22 @@ def sample_bounded(model, step, cores):
             progressbar=False,
             random_seed=1,
         )
+
+
+@pytest.mark.usefixtures("in_python")
+def test_totals_that_contradict_each_other_are_searched_for_a_few_times(monkeypatch):
+    """Eleven people in two cells, of ten: a search takes long, and there is nothing to find."""
+    searched = []
+    monkeypatch.setattr(RecordStart, "__call__", lambda *x: searched.append(x) or x[2])
+    with pm.Model() as model:
+        record = pm.Categorical("record", p=[0.5, 0.5], shape=10)
+        pmd.invariant("cells", pmd.statistics.counts(record, 2), [6, 5])
+    step = DapperStep([record], model=model, max_start_sweeps=20)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+    before = len(searched)
+    with pytest.raises(SamplingError, match="'cells' is still -inf or nan"):
+        step.step(model.initial_point())
+    assert len(searched) - before == MOST_SEARCHES
 
 
 @pytest.mark.usefixtures("in_python")

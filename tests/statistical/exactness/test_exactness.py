@@ -34,7 +34,9 @@ IN_EVERY_RUN = {
 density of NUTS without its Jacobian is told from the model's in `tests/steps/test_lean_nuts.py`."""
 
 
-ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed"}
+READY_MADE = ("graphical microdata", "microdata of latent classes")
+
+ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed", *READY_MADE}
 """Forms that other tests of every run cover, uncompiled or in other models."""
 
 
@@ -55,6 +57,14 @@ def test_an_exact_sampler_passes(case, test):
 def test_each_fault_is_caught(fault):
     test, case = CAUGHT[fault]
     verdict = TESTS[test](case, fault, SHORT)
+    assert verdict.caught, verdict
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", READY_MADE)
+@pytest.mark.parametrize("fault", ["acceptance ratio upside down", "one record skipped"])
+def test_ready_made_models_show_faults(fault, case):
+    verdict = TESTS["Geweke"](case, fault, SHORT)
     assert verdict.caught, verdict
 
 
