@@ -44,7 +44,7 @@ EPSILONS = (0.2, 1.0)
 TUNE, DRAWS = 500, 500
 SETS, SYNTHETIC = 20, 5 * PEOPLE
 """Synthetic sets, and people in each. Of as many people as the confidential ones, estimates of one
-quantity in thirty differ between 20 sets by less than their own variances, and have no interval."""
+quantity in forty differ between 20 sets by less than their own variances, and have no interval."""
 COEFFICIENTS = ("intercept", "middle", "old", "school", "male")
 COVARIATES = ("age", "school", "sex")
 

@@ -17,6 +17,7 @@ CHILDREN = {
         "tutorials/first-release",
         "tutorials/from-dapper",
         "tutorials/census-table",
+        "tutorials/noisy-tables",
         "tutorials/looks-fine",
         "tutorials/curator",
     ],

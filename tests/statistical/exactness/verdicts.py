@@ -14,8 +14,8 @@ from tests.sweep_parts import parts_of
 
 FALSE_ALARM = 1e-6
 """Probability that one statistic of an exact sampler is beyond its limit. A test looks at several
-tens of statistics, and all tests together at less than a thousand: one in a thousand runs, at most,
-would raise an alarm without a fault if seeds weren't fixed."""
+tens of statistics, and all tests together at less than three thousand: three in a thousand runs, at
+most, would raise an alarm without a fault if seeds weren't fixed."""
 
 Z_LIMIT = float(stats.norm.isf(FALSE_ALARM / 2))
 ROUNDING = 1e-10
