@@ -626,7 +626,7 @@ class DapperStep(Step):
     ) -> list[np.ndarray]:
         """Return records that make the released values possible, if the search finds them."""
         if self._searches == MOST_SEARCHES:  # there may be none
-            return records
+            return list(records)
         self._searches += 1
         if self._start is None:
             self._start = RecordStart(self._reading, self._pairs)
