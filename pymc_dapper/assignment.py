@@ -33,12 +33,14 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import integrated_out, records_seen
 from pymc_dapper.graphs.errors import NotCollapsibleError, NotConjugateError, ReadingError
 from pymc_dapper.graphs.present import Present
+from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.reading import (
     NonCentredModel,
     find_hierarchy,
     read_movable,
     read_non_centred,
 )
+from pymc_dapper.interweaving.reading.tables import read_tables
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.reading.finite import possible_values
 from pymc_dapper.records.reading.linked import length, with_linked
@@ -590,6 +592,11 @@ def _interweave_steps(
     parameters = [rv for rv in left if _is_continuous(rv)]
     if parameters:
         parameters += list(latent.sizes)
+    if len(latent.groups) == 1 and not latent.counts:
+        tables = read_tables(readings.records(latent.records), parameters)
+        if tables is not None:
+            options = {**options, "records": latent.records, "when_needed": True}
+            return [BoundaryStep.of_reading(tables, list(tables.rvs), **options)]
     for followers in (latent.all, latent.records):
         if not followers or not parameters:
             continue
@@ -707,7 +714,9 @@ def _warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> No
     """Warn of variables with an entry for each record that PyMC's own steps would move."""
     model = latent.readings.model
     taken = {x for step in steps if isinstance(step, Step) for x in step.vars}
-    taken -= {x for step in steps if isinstance(step, InterweaveStep) for x in step.vars}
+    taken -= {
+        x for step in steps if isinstance(step, BoundaryStep | InterweaveStep) for x in step.vars
+    }
     lengths = {length(model, rv) for rv in latent.records} | {latent.tabulated}
     of_counts = {length(model, rv) for rv in latent.counts}
     for rv in model.free_RVs:

@@ -36,6 +36,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     best_numbers_of_moves,
     fit_draws,
     forgets_slowly,
+    is_doubling,
     moves_in_tuning,
     moves_waste_time,
     unfitted,
@@ -427,12 +428,12 @@ class InterweaveStep(Step):
         done = self.steps_done
         if done == self.tuning_steps:
             self._freeze()
-        elif self.moves is None and _is_doubling(done, MIN_MEASURED) and self._wastes_time():
+        elif self.moves is None and is_doubling(done, MIN_MEASURED) and self._wastes_time():
             self.n_moves, self.tuning_steps = [0], done
             self._forget_paths()
         else:
             half = self.tuning_steps // 2
-            if 2 < done == half or (done < half and _is_doubling(done, FIRST_FIT)):
+            if 2 < done == half or (done < half and is_doubling(done, FIRST_FIT)):
                 self._fit(done // 2)
             if done == self.tuning_steps // 4:
                 self._consider_frames(point)
@@ -443,7 +444,7 @@ class InterweaveStep(Step):
         done, left = self.steps_done, self.tuning_steps - self.steps_done
         if not left:
             self.seen = []
-        elif _is_doubling(done, MIN_MEASURED) and forgets_slowly(np.array(self.seen[done // 4 :])):
+        elif is_doubling(done, MIN_MEASURED) and forgets_slowly(np.array(self.seen[done // 4 :])):
             self._kind(0)
             self.steps_done, self.tuning_steps = 0, left
             self.seen, self.n_moves = [], [DEFAULT_MOVES]
@@ -536,9 +537,3 @@ class InterweaveStep(Step):
 def _statistics(made: int, looked_at: int) -> dict[str, Any]:
     accepted = made / looked_at if looked_at else np.nan
     return {"interweave_accept": accepted, "interweave_moves": made, WARNING_STAT: None}
-
-
-def _is_doubling(done: int, first: int) -> bool:
-    """Whether ``done`` is ``first`` times a power of 2."""
-    times, rest = divmod(done, first)
-    return rest == 0 and times > 0 and times & (times - 1) == 0

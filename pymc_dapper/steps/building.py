@@ -24,6 +24,7 @@ REMEDIES = {
     "CountStep move them (collapse=False)",
     "InterweaveStep": "It holds the noise of all records: take fewer records, or leave it out "
     "(interweave=False)",
+    "BoundaryStep": "It holds the noise of all people: leave it out (interweave=False)",
     "SizeStep": "It stores each sum over the first 0, 1, ..., N records: give the records less "
     "room, or use a statistic with fewer entries",
 }

@@ -217,6 +217,12 @@ def forgets_slowly(parameters: np.ndarray) -> bool:
     return memory(parameters) > LONG
 
 
+def is_doubling(done: int, first: int) -> bool:
+    """Whether ``done`` is ``first`` times a power of 2."""
+    times, rest = divmod(done, first)
+    return rest == 0 and times > 0 and times & (times - 1) == 0
+
+
 def _within(path: np.ndarray) -> np.ndarray:
     """Autocorrelations after 0, 1, ..., k moves, shape (k + 1, d), from all pairs so far apart."""
     n = path.shape[1]

@@ -156,7 +156,7 @@ class FullSweep(_Sweep):
 
 @compiles(RecordSweep)
 def _record_sweep(op: RecordSweep) -> Callable:
-    log_density, rows = _compiled(op.density), op.rows
+    log_density, rows = compiled_density(op.density), op.rows
     present_rows, proposed_rows = _row_makers(rows)
     n_arrays, n_columns, in_block = rows.n_arrays, rows.n_columns, rows.records_in_block
     if n_columns is None:
@@ -198,7 +198,7 @@ def _record_sweep(op: RecordSweep) -> Callable:
 
 @compiles(ValueSweep)
 def _value_sweep(op: ValueSweep) -> Callable:
-    log_term = _compiled(op.density)
+    log_term = compiled_density(op.density)
 
     @numba_njit
     def value_sweep(  # type: ignore[no-untyped-def]
@@ -216,7 +216,7 @@ def _value_sweep(op: ValueSweep) -> Callable:
 
 @compiles(CellSweep)
 def _cell_sweep(op: CellSweep) -> Callable:
-    log_term = _compiled(op.density)
+    log_term = compiled_density(op.density)
 
     @numba_njit
     def cell_sweep(  # type: ignore[no-untyped-def]
@@ -247,7 +247,7 @@ def _rank_sweep(op: RankSweep) -> Callable:
 
 @compiles(FullSweep)
 def _full_sweep(op: FullSweep) -> Callable:
-    log_density = _compiled(op.density)
+    log_density = compiled_density(op.density)
 
     @numba_njit
     def full_sweep(  # type: ignore[no-untyped-def]
@@ -345,7 +345,7 @@ def _compiled_rows(body: str, rows: Callable) -> Callable:
     return numba_njit(from_source(source, "rows_of_block", rows=rows, np=np))
 
 
-def _compiled(density: LogDensity) -> Callable:
+def compiled_density(density: LogDensity) -> Callable:
     """Compile a log-density, or one term of it."""
     if not density.by_entry:
         [graph] = density.graphs

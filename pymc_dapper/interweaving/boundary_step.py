@@ -1,0 +1,196 @@
+"""BoundaryStep: tables of probabilities moved together with people behind released tables."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from pymc.model import Model
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.backend.accelerate import once_more_without
+from pymc_dapper.backend.internals import (
+    PointType,
+    RandomGenerator,
+    SamplerWarning,
+    StatsType,
+    StepMethodState,
+    dataclass_state,
+)
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.interweaving.compiled.boundaries import compile_boundaries
+from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED, forgets_slowly, is_doubling
+from pymc_dapper.interweaving.reading.tables import TablesReading, agrees, read_tables
+from pymc_dapper.records.reading.model import read_model
+from pymc_dapper.steps.base import Given, Step
+from pymc_dapper.steps.building import building, telling_why, tells_why
+from pymc_dapper.steps.data import SharedData
+from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, notice_of
+from pymc_dapper.steps.variables import record_values
+
+TRIES = 2.0
+"""Places that boundaries are to try on average: tuning widens or narrows the intervals."""
+
+FACTOR = 1.1
+"""By so much, in each iteration of tuning."""
+
+
+@dataclass_state
+class BoundaryStepState(StepMethodState):
+    """The state that a chain needs to continue exactly where it stopped."""
+
+    steps_done: int
+    tuning_steps: int
+    moves: bool
+    seen: list[np.ndarray]
+    widths: np.ndarray
+
+
+class BoundaryStep(Step):
+    """Move Dirichlet tables of probabilities together with the people drawn by them.
+
+    For people of several columns of categories, each drawn by a table of probabilities given some
+    other columns, that were counted in released tables. Given 48,842 people, a probability is known
+    to sampling error, though the noise may leave it open far wider. Here two categories of a row
+    share their probability anew: the boundary between them moves, with the noise of the row's
+    people held fixed. Those whose noise it passes change category. What decides is the prior, the
+    released tables in which they are counted, and the probabilities of columns that depend on
+    theirs. Boundaries move by slices (Neal 2003), from intervals that tuning chooses. A pass over
+    all boundaries takes about as long as half a sweep.
+
+    Use it together with a :class:`DapperStep` for the people and a :class:`ConjugateStep` for the
+    tables (``pmd.sample`` does). A column that no released table sees, such as a class, is left to
+    these.
+
+    Parameters
+    ----------
+    vars : variable or sequence of variables
+        The tables: Dirichlet variables, one for each column.
+    records : variable or sequence of variables
+        The columns: all latent variables of the people.
+    model, rng, blocked, compile_kwargs, initial_point
+        As for :class:`InterweaveStep`.
+    when_needed : bool, default False
+        Whether to begin only if tuning shows that probabilities forget slowly; see
+        :class:`InterweaveStep`.
+
+    Raises
+    ------
+    ReadingError
+        If the columns aren't each drawn by one of the tables, or aren't counted in tables.
+
+    References
+    ----------
+    Neal, R. M. (2003). Slice sampling. Annals of Statistics 31(3). Yu, Y., and Meng, X.-L. (2011).
+    To center or not to center: that is not the question. Journal of Computational and Graphical
+    Statistics 20(3).
+    """
+
+    name = "boundaries"
+    stats_dtypes_shapes = {  # noqa: RUF012 (PyMC's)
+        "boundaries_moved": (np.float64, []),
+        WARNING_STAT: WARNING_TYPE,
+    }
+    _state_class = BoundaryStepState
+
+    @tells_why
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        records: Variable | Sequence[Variable],
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+        when_needed: bool = False,
+    ):
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
+        self.when_needed, self._options = when_needed, options
+        reading: TablesReading | None = self._reading
+        if reading is None:
+            people = read_model(model, record_values(records, model), point)
+            reading = read_tables(people, [model.values_to_rvs[x] for x in self._moved])
+        if reading is None:
+            raise ReadingError(
+                "BoundaryStep moves Dirichlet tables, each of one column of categories of people "
+                "who were counted in noisy tables: these variables aren't such. Use InterweaveStep"
+            )
+        self._stage("Checking")
+        if not agrees(reading, point):
+            raise ReadingError(
+                "BoundaryStep read the columns' probabilities otherwise than the model has them. "
+                "Leave the step out, and report it"
+            )
+        self._reading = reading
+        state = (*reading.people.records, *reading.parameters, *reading.given)
+        self._given = Given(state, SharedData(reading, self._built))
+        self._givens = [self._given]
+        self._names = [x.name for x in (*reading.people.records, *reading.parameters)]
+        self._move: Any = None
+        self._start_chain(0, 0)
+        if not when_needed:
+            self._when_read(self._compile)
+
+    def _compile(self) -> None:
+        self._stage("Compiling")
+        self._move = compile_boundaries(self._reading, compile_kwargs=self._options)
+
+    def _start_chain(self, tune: int, draws: int) -> None:
+        self.steps_done, self.tuning_steps = 0, tune
+        self.moves = not self.when_needed
+        self.seen: list[np.ndarray] = []
+        n, d = self._reading.people.n_records, len(self._reading.rvs)
+        self.widths = np.full(d, np.sqrt(n))
+
+    def step(self, point: PointType) -> tuple[PointType, StatsType]:
+        """Move all boundaries once, and people with them."""
+        self.steps_done += 1
+        tuning, warning, moved = self.steps_done <= self.tuning_steps, None, np.nan
+        if self.moves:
+            if self._move is None:
+                with telling_why("BoundaryStep", self.vars), building(own_mode=bool(self._options)):
+                    once_more_without(self._compile)
+            *values, (tries, people) = self._move(self.rng, self.widths, *self._given(point))
+            point = {**point, **dict(zip(self._names, values, strict=True))}
+            moved = people.sum() / self._reading.people.n_records
+            if tuning:
+                wider = np.where(tries > TRIES, 1 / FACTOR, FACTOR)
+                self.widths = np.clip(self.widths * wider, 1.0, self._reading.people.n_records)
+        elif tuning:
+            warning = self._consider_moves(point)
+        return point, [{"boundaries_moved": moved, WARNING_STAT: warning}]
+
+    def _consider_moves(self, point: PointType) -> SamplerWarning | None:
+        """Begin to move if a probability has a long memory, and say so."""
+        self.seen.append(np.concatenate([np.ravel(point[x.name]) for x in self._moved]))
+        done = self.steps_done
+        if done == self.tuning_steps:
+            self.seen = []
+        elif is_doubling(done, MIN_MEASURED) and forgets_slowly(np.array(self.seen[done // 4 :])):
+            self.seen, self.moves = [], True
+            return notice_of(
+                f"{self._built}: draws forget slowly, given the people. From here on people move "
+                "with them, which was compiled in tuning"
+            )
+        return None
+
+    def describe(self) -> str:
+        """Describe what moves, and with whom."""
+        reading = self._reading
+        counted = reading.released.of[:, 0] > 0
+        moving = [f"'{x.name}'" for x, seen in zip(reading.rvs, counted, strict=True) if seen]
+        lines = [
+            f"Moves {', '.join(moving)} with the noise of people held fixed.",
+            f"Records that follow: {reading.people.quoted_names}",
+        ]
+        if self.when_needed:
+            lines.append("Begins if tuning mixes poorly without")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """Summarise what moves."""
+        names = ", ".join(x.name for x in self._reading.rvs)
+        return f"<BoundaryStep: {names}; {', '.join(self._reading.people.record_names)} follow>"

@@ -1,0 +1,113 @@
+"""Compiled moves of conditional tables, with the people whose noise a boundary passes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.tensor.random.type import random_generator_type
+
+from pymc_dapper.backend.generators import drawn_noise
+from pymc_dapper.backend.in_python import KernelOp
+from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.backend.numba_ops import compiles, numba_njit
+from pymc_dapper.graphs.flat import split
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.interweaving.kernels.boundaries import (
+    Released,
+    Tables,
+    move_boundaries,
+    n_uniforms,
+)
+from pymc_dapper.interweaving.reading.tables import TablesReading
+from pymc_dapper.records.compiled.op import LogDensity, compiled_density
+from pymc_dapper.records.compiled.sweep import density_of_sums
+from pymc_dapper.records.kernels.cell_sweep import check_cells
+from pymc_dapper.records.reading.rows_by_cell import indices
+
+
+class BoundaryMoves(KernelOp):
+    """Moves of boundaries against a log-density with a term for each cell.
+
+    Inputs are the parts of :class:`Released` and :class:`Tables`, then those of
+    :func:`move_boundaries` in its order, and last the context.
+    """
+
+    __props__ = ("density",)
+
+    def __init__(self, density: LogDensity):
+        self.density = density
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply the operation; outputs are as :func:`move_boundaries` returns them."""
+        outputs = [
+            pt.vector("probabilities", dtype="float64"),
+            pt.matrix("people", dtype="int32"),
+            pt.matrix("outcome", dtype="float64"),
+        ]
+        return Apply(self, list(inputs), outputs)
+
+
+@compiles(BoundaryMoves)
+def _boundary_moves(op: BoundaryMoves) -> Callable:
+    log_term = compiled_density(op.density)
+
+    @numba_njit
+    def boundary_moves(  # type: ignore[no-untyped-def]
+        cells, starts, columns, strides, of, steps, sizes, firsts, own, counted,
+        widths, people, probabilities, concentrations, uniforms, context,
+    ):  # fmt: skip
+        check_cells(sizes, people, people)
+        return move_boundaries(
+            log_term,
+            context,
+            Released(cells, starts, columns, strides, of, steps),
+            Tables(sizes, firsts, own, counted),
+            widths,
+            people,
+            probabilities,
+            concentrations,
+            uniforms,
+        )
+
+    return boundary_moves
+
+
+def compile_boundaries(
+    reading: TablesReading, *, compile_kwargs: dict[str, Any] | None = None
+) -> JitFunction:
+    """Compile the moves: ``moves(rng, widths, *records, *parameters, *given, *data)``.
+
+    They return the new values of records and parameters, and the outcome.
+    """
+    compile_kwargs, people = compile_kwargs or {}, reading.people
+    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
+    density = density_of_sums(people, mode)
+    rng, widths = random_generator_type("rng"), pt.vector("widths", dtype="float64")
+    _, uniforms = drawn_noise("random", (n_uniforms(reading.tables, people.n_records),), rng)
+    constants = [pt.constant(np.asarray(x)) for x in (*reading.released, *reading.tables)]
+    flat = [
+        pt.concatenate([x.astype("float64").ravel() for x in each])
+        for each in (reading.probabilities, reading.concentrations)
+    ]
+    of_people = indices(people.records, reading.low)
+    p, moved, outcome = BoundaryMoves(density.graph)(
+        *constants, widths, of_people, *flat, uniforms, *density.context
+    )
+    records = [
+        (moved[:, k] + int(low)).astype(x.dtype)
+        for k, (x, low) in enumerate(zip(people.records, reading.low, strict=True))
+    ]
+    new = dict(zip(reading.thetas, split(p, [x.type.shape for x in reading.thetas]), strict=True))
+    values = [
+        value.astype(x.dtype)
+        for x, value in zip(reading.parameters, rebuild(reading.to_values, new), strict=True)
+    ]
+    inputs = [*people.records, *reading.parameters, *reading.given, *reading.data.values()]
+    return JitFunction(
+        [rng, widths, *inputs],
+        [*records, *values, outcome],
+        model=reading.model,
+        compile_kwargs=compile_kwargs,
+    )
