@@ -16,10 +16,9 @@ from pymc_dapper.backend.internals import default_transform
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.view import Reading
 from pymc_dapper.interweaving.kernels.boundaries import Released, Tables
-from pymc_dapper.records.reading.finite import support
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.plan import ByEntries
-from pymc_dapper.records.reading.rows_by_cell import RowsByCell, rows_by_cell, seen_columns
+from pymc_dapper.records.reading.rows_by_cell import RowsByCell, seen_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,18 +56,16 @@ def read_tables(people: ModelReading, free: Sequence[TensorVariable]) -> TablesR
     else depends on it.
     """
     view, model = people.view, people.model
-    if not isinstance(people.plan, ByEntries) or people.separable_factors or people.number:
+    plan, rows = people.plan, getattr(people.plan, "rows", None)
+    if not isinstance(plan, ByEntries) or not isinstance(rows, RowsByCell):
+        return None
+    if len(people.rvs) < 2 or people.separable_factors or people.number is not None:
         return None
     found = [_table_of(rv, people.rvs) for rv in people.rvs]
     rvs = [table for table, _ in found if table is not None and table in free]
     if len(set(rvs)) < len(people.rvs) or not all(
         _is_own(people, *each) for each in zip(rvs, people.rvs, strict=True)
     ):
-        return None
-    rows = people.plan.rows if isinstance(people.plan.rows, RowsByCell) else None
-    if rows is None:
-        rows = rows_by_cell(people.records, [support(rv) for rv in people.rvs], people.sums)
-    if rows is None:
         return None
     shapes = [view.shape(rv) for rv in rvs]
     thetas = [
