@@ -1,5 +1,6 @@
 """BoundaryStep: tables of probabilities moved together with people behind released tables."""
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
+from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.interweaving.compiled.boundaries import compile_boundaries
 from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED, forgets_slowly, is_doubling
@@ -148,20 +150,44 @@ class BoundaryStep(Step):
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move all boundaries once, and people with them."""
         self.steps_done += 1
-        tuning, warning, moved = self.steps_done <= self.tuning_steps, None, np.nan
+        tuning, warning, outcome = self.steps_done <= self.tuning_steps, None, None
         if self.moves:
             if self._move is None:
                 with telling_why("BoundaryStep", self.vars), building(own_mode=bool(self._options)):
                     once_more_without(self._compile)
-            *values, (tries, people) = self._move(self.rng, self.widths, *self._given(point))
+            *values, outcome = self._move(self.rng, self.widths, *self._given(point))
             point = {**point, **dict(zip(self._names, values, strict=True))}
-            moved = people.sum() / self._reading.people.n_records
             if tuning:
-                wider = np.where(tries > TRIES, 1 / FACTOR, FACTOR)
+                wider = np.where(outcome[0] > TRIES, 1 / FACTOR, FACTOR)
                 self.widths = np.clip(self.widths * wider, 1.0, self._reading.people.n_records)
         elif tuning:
             warning = self._consider_moves(point)
-        return point, [{"boundaries_moved": moved, WARNING_STAT: warning}]
+        return point, [{**self._statistics(outcome), WARNING_STAT: warning}]
+
+    def _statistics(self, outcome: np.ndarray | None) -> dict[str, Any]:
+        moved = np.nan if outcome is None else outcome[1].sum() / self._reading.people.n_records
+        return {"boundaries_moved": moved, WARNING_STAT: None}
+
+    @property
+    def transitions(self) -> Sequence[Transition]:
+        """A pass over all boundaries, if they move."""
+        if not self.moves:
+            return ()
+        takes = (self.widths, *self._given.names, *self._given.data.values)
+        told = ((2, len(self.widths)), "float64")
+        return [Transition(self._move, takes, tuple(self._names), (told,))]
+
+    def ordinary(self) -> int:
+        """Begin with the end of tuning."""
+        return sys.maxsize if self.steps_done >= max(self.tuning_steps, 1) else 0
+
+    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+        """Make the statistics of n iterations after tuning."""
+        return [self._statistics(x) for x in (told[0] if told else [None] * n)]
+
+    def passed(self, n: int) -> None:
+        """Count n iterations after tuning."""
+        self.steps_done += n
 
     def _consider_moves(self, point: PointType) -> SamplerWarning | None:
         """Begin to move if a probability has a long memory, and say so."""

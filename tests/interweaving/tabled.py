@@ -9,7 +9,7 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.interweaving.reading.tables import read_tables
 from pymc_dapper.records.reading.model import read_model
 
-N = 60
+N = 30
 
 
 def people_in_tables(n=N, sd=4.0, more=None):

@@ -4,14 +4,17 @@ import cloudpickle
 import numpy as np
 import pymc as pm
 import pytest
+from pymc.step_methods.compound import CompoundStep
 from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dapper as pmd
 from pymc_dapper import ReadingError
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED
+from pymc_dapper.steps import gibbs
 from tests.evaluated_in_python import evaluated_in_python
 from tests.interweaving.tabled import people_in_tables
+from tests.long_cases import one_in_three
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +35,6 @@ def test_models_of_people_in_tables_get_one(model):
     ]
     assert "Begins if tuning mixes poorly" in step.describe()
     assert "'p_a', 'p_b', 'p_c' with" in step.describe()  # no table sees the class
-    assert not any(
-        isinstance(x, BoundaryStep)
-        for x in pmd.assign_steps(model=model, interweave=False, progressbar=False)
-    )
 
 
 def moved(step, point, n, tune):
@@ -79,8 +78,30 @@ def test_chains_are_reproducible_and_continue_where_they_stopped(model):
         assert all(np.array_equal(on[x], once_more[x]) for x in on)
 
 
+@pytest.mark.parametrize("moves", one_in_three([True, False]))
+def test_blocks_are_the_same_chain(model, moves, monkeypatch):
+    monkeypatch.setattr(gibbs, "FEWEST", 0)
+    monkeypatch.setattr(gibbs, "SECONDS", 1e6)
+    chains = []
+    with evaluated_in_python():
+        steps = pmd.assign_steps(model=model, progressbar=False)
+        steps[-1].when_needed = not moves
+        for gather in (CompoundStep, pmd.GibbsStep):
+            point, chain = model.initial_point(), []
+            gathered = gather(steps)
+            gathered.setup_chain(np.random.default_rng(3), tune=8, draws=16)
+            for _ in range(24):
+                point, stats = gathered.step(point)
+                chain.append((*point.values(), stats[-1]["boundaries_moved"]))
+            chains.append(chain)
+        assert gathered._loops  # there were blocks
+    for row, same in zip(*chains, strict=True):
+        assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(row, same, strict=True))
+    assert np.isnan(same[-1]) != moves
+
+
 def test_what_it_cannot_move_is_refused():
-    with pm.Model() as model:
+    with pm.Model():
         p = pm.Beta("p", 1, 1)
         x = pm.Bernoulli("x", p, shape=30)
         pmd.LaplaceMechanism(2.0).potential("s", x.sum(), released=12.0)
