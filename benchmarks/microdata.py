@@ -4,9 +4,12 @@
 
 All pairs of columns were counted, with Gaussian noise. Parameters are held at equal probabilities,
 so both sides propose and decide alike. Times are CPU seconds, the least of some sweeps.
+
+With ``--draws``, chains are compared instead, with and without moves of boundaries.
 """
 
 import argparse
+from functools import partial
 from itertools import combinations
 from time import process_time
 
@@ -14,6 +17,7 @@ import numpy as np
 from numba import njit
 
 import pymc_dapper as pmd
+from pymc_dapper.kernels.effective_draws import effective_draws
 
 SIZES = (9, 9, 16, 7, 15, 6, 5, 2, 10, 2)
 """Categories of ten columns of the Adult data, age and hours in steps of ten."""
@@ -114,6 +118,29 @@ def ours(given, people, sweeps):
     return timed(once, sweeps)
 
 
+def told_time(times, **_):
+    times.append(process_time())
+
+
+def mixing(given, people, draws):
+    """Effective draws of the pairs' probabilities, of one chain with moves of boundaries or not."""
+    for interweave in (False, True):
+        times = []
+        options = {"interweave": interweave, "callback": partial(told_time, times)}
+        with pmd.microdata.latent_classes(given, n=people, classes=CLASSES):
+            idata = pmd.sample(
+                draws, tune=draws, chains=1, random_seed=1, progressbar=False, **options
+            )
+        shares = [pmd.microdata.shares(idata, query.dims).values for query in given]
+        each = np.concatenate([x.reshape(draws, -1) for x in shares], axis=1)
+        found = [effective_draws(x[:, None])[0] for x in each.T]
+        seconds = times[-1] - times[draws]
+        print(
+            f"moves of boundaries: {interweave}; {1e3 * seconds / draws:.1f} ms a draw; effective "
+            f"draws of {draws}: worst {min(found):.0f}, median {np.median(found):.0f}"
+        )
+
+
 def timed(once, sweeps):
     seconds = []
     for _ in range(sweeps):
@@ -127,9 +154,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--columns", type=int, default=4)
     parser.add_argument("--people", type=int, nargs="+", default=[12_000, 48_000])
+    parser.add_argument("--draws", type=int)
     given = parser.parse_args()
     for people in given.people:
         tables = release(people, given.columns)
+        if given.draws:
+            mixing(tables, people, given.draws)
+            continue
         (own, own_share), (hand, hand_share) = (
             ours(tables, people, SWEEPS),
             by_hand(tables, people, given.columns, SWEEPS),

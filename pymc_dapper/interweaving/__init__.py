@@ -23,4 +23,28 @@ summed before they are joined (`graphs.joins`: 8 instead of 81 microseconds for 
 example 3). `reading.coordinates` takes a covariance's Cholesky factor apart; all other parameters
 move as their value variables. The kernel makes each coordinate symmetric before it fits a t
 distribution to them.
+
+**Many columns.** People of several columns, each drawn by a Dirichlet table, that were counted in
+noisy tables have `BoundaryStep` instead (`reading.tables`, `kernels.boundaries`): a thousand
+parameters have no fitted distribution, and one evaluation of all people moves none of them far. It
+moves one boundary at a time, between two categories of a row, and evaluates only the people that it
+passes. Those of columns that others are given are weighed by these others' probabilities: they
+don't follow. On the Adult data (48,842 people, ten columns, 45 tables with noise of 50, 20 classes)
+effective draws of pair probabilities per 1,000 iterations, in a prototype of one chain:
+
+========================================== ===== ===== ======
+moves added to people and tables in turn   worst 5 %   median
+========================================== ===== ===== ======
+none                                         4.5  14.9   51.7
+classes given columns                        4.3  13.8   49.2
+tables drawn antithetically                  5.2  24.3   85.5
+boundaries, the whole interval tried first   8.9  40.8    230
+boundaries, an interval by tuning           15.8  58.8    255
+========================================== ===== ===== ======
+
+The third and the fourth together gained no more than the fourth. Moves along slow directions
+weren't built. Along 1,127 of the 1,419 directions of the parameters, the released tables tell less
+than a tenth of what the people tell (the information at a draw), so there are many. And a move that
+300 people follow in one column would be refused more often than not, by calculation: who they are
+changes the log-density by a standard deviation of 1.5.
 """
