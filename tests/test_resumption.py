@@ -20,6 +20,8 @@ from pymc.step_methods.compound import CompoundStep
 from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dapper as pmd
+from pymc_dapper.backend.iterations import Iterations
+from pymc_dapper.steps import gibbs
 from pymc_dapper.steps.lean_nuts import lean_nuts
 from tests.evaluated_in_python import evaluated_in_python
 
@@ -217,6 +219,40 @@ def test_an_interrupted_chain_goes_on_to_the_bit(
     assert len(before) == (stop + 1) // draws_per_chunk * draws_per_chunk
     expected = written(whole / "store", names_of(model))
     assert same(go_on(folder, step, before), expected)
+
+
+@pytest.mark.parametrize("draws_per_chunk", [1, 4])
+def test_a_chain_whose_iterations_were_computed_at_once_goes_on_to_the_bit(
+    tmp_path, monkeypatch, draws_per_chunk
+):
+    """It is killed within a block: a state is that of the last draw that was written."""
+    monkeypatch.setattr(gibbs, "FEWEST", 0)
+    monkeypatch.setattr(gibbs, "SECONDS", 1e6)
+    stop, lengths, call = TUNE + 8, [], Iterations.__call__
+
+    def counting(self, n, *arguments):
+        lengths.append(n)
+        return call(self, n, *arguments)
+
+    monkeypatch.setattr(Iterations, "__call__", counting)
+    with pm.Model() as small:
+        mu = pm.Normal("mu", 0, 1)
+        record = pm.Normal("record", mu, 1, shape=4)
+        pm.Normal("noisy_sum", record.sum(), 1.5, observed=2.0)
+        with evaluated_in_python():
+            step = pmd.GibbsStep([pmd.DapperStep([record]), pmd.ConjugateStep([mu])])
+
+    def copy(trace, draw):
+        if draw.draw_idx == stop:
+            shutil.copytree(tmp_path / "store", tmp_path / "killed")
+
+    sample(small, step, tmp_path / "store", copy, draws_per_chunk=draws_per_chunk)
+    assert max(lengths) > 2
+    step.setup_chain(np.random.default_rng(99), 7, 5)
+    before = written(tmp_path / "killed", names_of(small))
+    assert len(before) == (stop + 1) // draws_per_chunk * draws_per_chunk
+    expected = written(tmp_path / "store", names_of(small))
+    assert same(go_on(tmp_path / "killed", step, before), expected)
 
 
 SCRIPT = """
