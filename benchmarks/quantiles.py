@@ -14,6 +14,7 @@ from time import process_time
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 
 import pymc_dapper as pmd
 from benchmarks._models import example
@@ -49,6 +50,16 @@ def histogram(n, bins):
     return model, ["x"]
 
 
+def order_statistics(n, *shares):
+    """Normal records, and some of their order statistics with noise."""
+    mechanism, at = pmd.LaplaceMechanism(0.01), [int(share * (n - 1)) for share in shares]
+    people = np.sort(np.random.default_rng(1).standard_normal(n))
+    with pm.Model() as model:
+        x = pm.Normal("x", pm.Normal("mu", 0, 1), 1, shape=n)
+        mechanism.observe("ordered", pt.sort(x)[at], released=people[at])
+    return model, ["x"]
+
+
 def example_2(n):
     workload = admissions(n)
     return workload.build(), workload.records
@@ -63,6 +74,9 @@ MODELS = {
     "the median, of 100 candidates, Gumbel noise": lambda n: quantiles(n, 100, 2.0, "gumbel"),
     "the same, of 100, exponential noise": lambda n: quantiles(n, 100, 2.0, "exponential"),
     "three quartiles, of 20 candidates each": lambda n: quantiles(n, 20, 2.0, "gumbel", QUARTERS),
+    "the median itself, plus noise": lambda n: order_statistics(n, 0.5),
+    "the maximum itself, plus noise": lambda n: order_statistics(n, 1.0),
+    "three quartiles themselves, plus noise": lambda n: order_statistics(n, *QUARTERS),
 }
 
 
