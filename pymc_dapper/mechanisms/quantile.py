@@ -346,6 +346,11 @@ class QuantileMechanism(RankedMechanism):
         ------
         ValueError
             If the records aren't a number each, or some are nan.
+
+        Notes
+        -----
+        The records of a model can't be checked: nan would count as below all candidates. Put a
+        number in its place, as the library did.
         """
         return counts_around(as_records(x, "x", max_ndim=1), self.candidates)
 
