@@ -246,7 +246,8 @@ def main(replicates=200, epsilons=EPSILONS, page=None):
         lines += rows(epsilon, intervals)
         print(
             f"epsilon {epsilon:g}: {ess.min():.0f} effective draws or more of {DRAWS} (median "
-            f"{np.median(ess):.0f}), {seconds:.1f} CPU seconds a release; private-pgm {of_pgm:.1f}"
+            f"{np.median(ess):.0f}), {seconds:.1f} CPU seconds a release; private-pgm {of_pgm:.2f}",
+            flush=True,
         )
     text = table(HEADER, lines, words=2)
     print(text)

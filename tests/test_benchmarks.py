@@ -14,6 +14,7 @@ from benchmarks import (
     first_draws,
     measure,
     microdata,
+    microdata_coverage,
     noisy_measurements,
     page,
     parts,
@@ -377,3 +378,18 @@ def test_sweeps_over_records_of_quantiles_are_timed(capsys, monkeypatch):
     header, _, *rows = capsys.readouterr().out.splitlines()
     assert header == "| released | 10,000 records, ns | times example 2 |"
     assert [row.count(" | ") for row in rows] == [2, 2]
+
+
+# Coverage of microdata ----------------------------------------------------------------------------
+
+
+def test_the_regression_of_the_truth_is_what_it_was_made_by():
+    """Sex follows income, so that its odds, by Bayes' rule, are a coefficient."""
+    beta, variances = microdata_coverage.regression(1e6 * microdata_coverage.truth())
+    female, male = np.log(0.38 / 0.55), np.log(0.62 / 0.45)
+    np.testing.assert_allclose(beta, [female - 1.2, 0.5, 0.2, 0.9, male - female], atol=1e-9)
+    assert np.all(variances > 0)
+    estimates, _ = microdata_coverage.analysed(microdata_coverage.truth())
+    intervals = np.stack([estimates - 0.01, estimates + 0.01], axis=-1)
+    off = np.stack([intervals, intervals, intervals + 0.02])
+    np.testing.assert_allclose(microdata_coverage.coverage(off), 2 / 3)
