@@ -349,8 +349,8 @@ class QuantileMechanism(RankedMechanism):
 
         Notes
         -----
-        The records of a model can't be checked: nan would count as below all candidates. Put a
-        number in its place, as the library did.
+        The records of a model can't be checked, and nan has no place among candidates: put a number
+        in its place, as the library did.
         """
         return counts_around(as_records(x, "x", max_ndim=1), self.candidates)
 
