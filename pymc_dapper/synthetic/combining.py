@@ -1,5 +1,6 @@
 """One answer from an analysis that was repeated on several data sets."""
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -7,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from pymc_dapper.checks import choice, finite_number, places, real_numbers
+from pymc_dapper.checks import choice, finite_number, real_numbers
 
 Rule = Literal["synthetic", "records", "mixture"]
 
@@ -101,6 +102,11 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
         positive; or if the sets are too few or too small for the rule ``"synthetic"``: their spread
         is then smaller than chance alone explains.
 
+    Warns
+    -----
+    UserWarning
+        If there is less than one degree of freedom: intervals are far too wide.
+
     Notes
     -----
     With m sets, estimates of mean q and variance b between sets, and u the mean of the variances:
@@ -159,15 +165,29 @@ def _by_moments(
     sign = -1.0 if rule == "synthetic" else 1.0
     variance = np.asarray(between + sign * within)
     if np.any(variance <= 0):
-        which = f" ({places(variance <= 0)})" if variance.ndim else ""
         raise ValueError(
-            "the estimates differ between the sets by less than their variances alone would "
-            f"explain{which}. Make more sets (there are {m}), or larger ones (n=...). If the sets "
+            f"{_which(variance <= 0)} differ between the sets by less than their variances alone "
+            f"would explain. Make more sets (there are {m}), or larger ones (n=...). If the sets "
             "have latent records, say rule='records'"
         )
     with np.errstate(divide="ignore"):
-        df = (m - 1) * (1 + sign * within / between) ** 2
-    return variance, np.asarray(df)
+        df = np.asarray((m - 1) * (1 + sign * within / between) ** 2)
+    if np.any(df < 1):
+        warnings.warn(
+            f"{_which(df < 1)} differ between the sets by hardly more than their variances alone "
+            f"would explain: their intervals are far too wide. Make more sets (there are {m}), or "
+            "larger ones (n=...)",
+            stacklevel=3,
+        )
+    return variance, df
+
+
+def _which(chosen: np.ndarray) -> str:
+    """Name estimates of some parameters."""
+    if not chosen.ndim:
+        return "the estimates"
+    first = ", ".join(map(str, np.argwhere(chosen)[0]))
+    return f"the estimates of {chosen.sum()} of {chosen.size} parameters (the first is [{first}])"
 
 
 def _mixture_quantile(means: np.ndarray, deviations: np.ndarray, p: float) -> np.ndarray:

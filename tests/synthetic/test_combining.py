@@ -99,6 +99,13 @@ def test_several_parameters_at_once():
     assert "30 sets" in repr(together)
 
 
+def test_less_than_one_degree_of_freedom_is_told():
+    q = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    with pytest.warns(UserWarning, match=r"1 of 2 parameters \(the first is \[0\]\)"):
+        wide = combine(q, [[1.25, 0.1]] * 3)
+    assert np.diff(wide.interval()[0]) > 1e6 * np.diff(wide.interval()[1])
+
+
 @pytest.mark.parametrize(
     ("estimates", "variances", "message"),
     [
