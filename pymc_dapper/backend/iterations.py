@@ -16,7 +16,7 @@ from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_dapper.backend import accelerate
-from pymc_dapper.backend.jit import JitFunction, kept_on_disk
+from pymc_dapper.backend.jit import JitFunction, kept_on_disk, raise_interrupt
 
 
 class Drawing:
@@ -117,7 +117,11 @@ class Iterations:
         handed = [each.function.handed(rng) for each, rng in pairs if each.draws]
         functions = [each.function.jitted for each in transitions]
         constants = _constants(transitions)
-        last = self._loop(n, *functions, *handed, *_values(point), *constants, *flat)
+        try:
+            last = self._loop(n, *functions, *handed, *_values(point), *constants, *flat)
+        except Exception as error:
+            raise_interrupt(error)
+            raise
         moved = [
             [*(rows if rows.ndim > 1 else [rows[i, ...] for i in range(n - 1)]), x]
             for rows, x in zip(room, last, strict=False)

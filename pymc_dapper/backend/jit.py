@@ -72,10 +72,14 @@ class JitFunction:
 
     def __call__(self, *arguments: Any) -> tuple[Any, ...]:
         """Evaluate the graph's outputs."""
-        if not self._by_address:
-            return self.jitted(*arguments)
-        rng, *others = arguments
-        return self.jitted(self.handed(rng), *others)
+        try:
+            if not self._by_address:
+                return self.jitted(*arguments)
+            rng, *others = arguments
+            return self.jitted(self.handed(rng), *others)
+        except SystemError as error:
+            raise_interrupt(error)
+            raise
 
     def handed(self, rng: np.random.Generator) -> Any:
         """Return what compiled code is handed for a generator: itself, or its address."""
@@ -96,6 +100,15 @@ class JitFunction:
         self._function, self._by_address = state["_function"], state["_by_address"]
         self._rng = None
         self.jitted = self._function.vm.jit_fn
+
+
+def raise_interrupt(error: BaseException) -> None:
+    """Raise KeyboardInterrupt if it came while numba made arrays: a SystemError has it inside."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, KeyboardInterrupt):
+        cause = cause.__cause__ or cause.__context__
+    if cause is not None:
+        raise KeyboardInterrupt from error
 
 
 @cache

@@ -70,7 +70,9 @@ class GibbsStep(CompoundStep):
     Blocks need a :class:`DapperStep`, :class:`ConjugateStep` or :class:`InterweaveStep` for each
     variable of the model, small data, and 2,000 iterations to go. Steps are called one after the
     other while one of them tunes itself, looks for a possible start, lets records walk or exchange,
-    or looks at the chain for a warning.
+    or looks at the chain for a warning. The loop is compiled before a chain's first block, in up to
+    a second, and kept on disk for all models with alike steps. The points of a block share its
+    memory: copy those that you keep.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
     the block is dropped, and computed again. So it is if somebody has changed the point. Don't
@@ -110,7 +112,7 @@ class GibbsStep(CompoundStep):
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make an iteration, or hand out one that was computed with others."""
         block = self._block
-        if block is None or not _has(point, block.last):
+        if block is None or [*point] != [*block.start] or not _has(point, block.last):
             self._settle()
             block = self._computed(point)
         self._left -= 1
@@ -142,7 +144,7 @@ class GibbsStep(CompoundStep):
             raise
         except Exception:  # the step that fails says why, when it is called alone
             self._settle()
-            if self._functions() not in self._loops:  # it can't be compiled: none in this chain
+            if self._key(start) not in self._loops:  # it can't be compiled: none in this chain
                 self._left = 0
             return None
         self._seconds = max(perf_counter() - began, 1e-9) / n
@@ -179,13 +181,14 @@ class GibbsStep(CompoundStep):
     def _run(self, point: PointType, n: int) -> Any:
         """Make iterations: values of each variable, and what each transition tells."""
         steps, transitions = zip(*self._transitions(), strict=True)
-        functions = self._functions()
-        if functions not in self._loops:
-            self._loops[functions] = Iterations(transitions, point)
-        return self._loops[functions](n, transitions, [x.rng for x in steps], point)
+        key = self._key(point)
+        if key not in self._loops:
+            self._loops[key] = Iterations(transitions, point)
+        return self._loops[key](n, transitions, [x.rng for x in steps], point)
 
-    def _functions(self) -> tuple[Any, ...]:
-        return tuple(each.function for _, each in self._transitions())
+    def _key(self, point: PointType) -> tuple[Any, ...]:
+        """Return what a loop is made for: functions, and the order of a point's variables."""
+        return (*(each.function for _, each in self._transitions()), *point)
 
     def _settle(self) -> None:
         """Drop the rest of a block, with generators and steps at what was handed out last."""
@@ -231,4 +234,5 @@ def _has(point: PointType, values: Sequence[np.ndarray]) -> bool:
     """Whether a point has these values, in this order: the same arrays, as a rule, or copies."""
     if all(map(is_, point.values(), values)):
         return bool(values)
-    return all(x.tobytes() == y.tobytes() for x, y in zip(point.values(), values, strict=False))
+    pairs = zip(map(np.asarray, point.values()), values, strict=False)  # a float, say
+    return all(x.tobytes() == y.tobytes() for x, y in pairs)

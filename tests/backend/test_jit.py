@@ -58,6 +58,19 @@ def test_a_generator_is_advanced_in_place():
         np.testing.assert_array_equal(drawn, numpys.random(3))
 
 
+def test_an_interrupt_while_arrays_are_made_is_an_interrupt():
+    """numba raises a SystemError then, of which it is the cause."""
+    x = pt.vector("x")
+    function = JitFunction([x], [x + 1], pm.Model(), {})
+
+    def interrupted(*arguments):
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    function.jitted = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        function(np.zeros(3))
+
+
 @pytest.mark.parametrize("mode", ["FAST_COMPILE", "PYTORCH"])
 def test_other_modes_than_numbas_are_refused(mode):
     with pytest.raises(ValueError, match="doesn't compile with numba"):

@@ -148,21 +148,30 @@ def test_a_function_that_is_replaced_changes_the_key(operation, monkeypatch):
 
 
 def constants_of(function):
-    """Numbers and arrays of its module that a function refers to, found as `inspect` does."""
+    """Numbers and arrays that a function refers to: where each is, its name and its value.
+
+    They are in its own module, or in another one of the package; found as `inspect` does.
+    """
     if function in MODEL_KEYS:
-        return {}
-    numbers = int | float | np.ndarray
-    found = inspect.getclosurevars(plain(function)).globals
-    return {name: value for name, value in found.items() if isinstance(value, numbers)}
+        return []
+    found = inspect.getclosurevars(plain(function))
+    modules = [vars(x) for x in found.globals.values() if any(x is each for each in package())]
+    places = [(plain(function).__globals__, found.globals), *((x, found.unbound) for x in modules)]
+    return [
+        (place, name, place[name])
+        for place, names in places
+        for name in names
+        if isinstance(place.get(name), int | float | np.ndarray)
+    ]
 
 
 def test_a_constant_that_is_changed_changes_the_key(operation, monkeypatch):
     """Fails if only the source is looked at, or only the source of some functions."""
     function, key = compiled(operation)
     for called, _ in called_functions(function):
-        for name, value in constants_of(called).items():
+        for place, name, value in constants_of(called):
             with monkeypatch.context() as patch:
-                patch.setitem(plain(called).__globals__, name, 0.5 * value + 0.25)
+                patch.setitem(place, name, 0.5 * value + 0.25)
                 assert compiled(operation)[1] != key, name
     assert compiled(operation)[1] == key
 
@@ -172,7 +181,7 @@ def test_constants_are_found():
     called = [
         each for make in OPERATIONS.values() for each, _ in called_functions(compiled(make())[0])
     ]
-    names = set().union(*(constants_of(each) for each in called))
+    names = {name for each in called for _, name, _ in constants_of(each)}
     assert names >= {
         *("REJECTION_FROM", "INVERSION_REACH", "MAX_INT64"),  # distributions
         *("RUN", "AT_A_TIME"),  # records

@@ -52,6 +52,16 @@ def discrete():
         ]
 
 
+@pytest.fixture(scope="module")
+def alike():
+    """Variables of the same shape, which could be taken for each other."""
+    with evaluated_in_python(), pm.Model() as model:
+        a, b = pm.Normal("a", 0, 1), pm.Normal("b", 9, 1)
+        records = [pm.Normal("x", a, 1, shape=3), pm.Normal("y", b, 1, shape=3)]
+        pm.Normal("noisy_sum", records[0].sum() + 2 * records[1].sum(), 1.5, observed=50.0)
+        return model, [DapperStep(records), ConjugateStep([a]), ConjugateStep([b])]
+
+
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
     """Blocks in short chains, too; no clock decides on how long they are."""
@@ -208,6 +218,27 @@ def test_a_point_may_be_the_same_arrays_with_other_values_each_time(model, steps
     assert max(computed) > 5
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda point: dict(reversed(point.items())),
+        lambda point: {name: point[of] for name, of in zip("baxy", "abxy", strict=True)},
+        lambda point: {name: point[of] for name, of in zip("abxy", "baxy", strict=True)},
+        lambda point: {**point, "a": float(point["a"]), "x": point["x"].tolist()},
+    ],
+    ids=["in another order", "with other names in order", "with other names", "without arrays"],
+)
+def test_a_point_may_be_written_in_other_ways(alike, computed, written):
+    model, steps = alike
+
+    def change(k, point):
+        return written(point) if k > TUNE and k % 5 == 3 else point
+
+    in_a_list = chain_of(begun(CompoundStep(steps)), model, change=change)
+    assert same(chain_of(begun(GibbsStep(steps)), model, change=change), in_a_list)
+    assert max(computed) > 1
+
+
 def test_a_block_that_goes_on_from_values_that_others_changed_would_show(model, steps, monkeypatch):
     """The twin of the test above takes any point for its own."""
     monkeypatch.setattr(gibbs, "_has", lambda point, values: len(values) > 0)
@@ -237,6 +268,26 @@ def test_an_interrupt_loses_nothing(model, steps, expected, error, monkeypatch):
         found.append((point, stats))
     assert interrupted
     assert same(found, expected)
+
+
+def test_an_interrupt_while_numba_makes_arrays_is_an_interrupt(model, steps, monkeypatch):
+    """numba raises another error then, of which the interrupt is the cause."""
+    step, loops = begun(GibbsStep(steps)), []
+
+    def loop(*arguments):
+        loops.append(True)
+        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
+
+    made = Iterations.__init__
+
+    def init(self, *arguments):
+        made(self, *arguments)
+        self._loop = loop
+
+    monkeypatch.setattr(Iterations, "__init__", init)
+    with pytest.raises(KeyboardInterrupt):
+        chain_of(step, model)
+    assert loops == [True]
 
 
 def test_it_is_copied_to_other_processes_as_it_is_at_a_draw(model, steps, expected):
