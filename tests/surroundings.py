@@ -10,6 +10,7 @@ from pytensor.compile import mode
 from pymc_dapper import DapperStep, InterweaveStep, SizeStep, garbage
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.collapsing.step import CollapsedStep
+from pymc_dapper.conjugacy import families, rules
 from pymc_dapper.conjugacy import step as conjugate
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.sweep import Packed
@@ -78,6 +79,13 @@ def nothing_compiled():
 def uncompiled():
     with nothing_compiled():
         yield
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Conjugate rules and priors that are registered are forgotten after the test."""
+    monkeypatch.setattr(rules, "_pairs", {key: list(each) for key, each in rules._pairs.items()})
+    monkeypatch.setattr(families, "_priors", dict(families._priors))
 
 
 def _nothing(*arguments, **options):

@@ -38,7 +38,7 @@ def code_of(name):
 # PyTensor's, on a statistic with many terms: slower, not wrong.
 @pytest.mark.filterwarnings("ignore:Loop fusion failed:UserWarning")
 @pytest.mark.parametrize("name", [long_where_it_compiles(name) for name in PAGES])
-def test_a_page_prints_what_it_says(name):
+def test_a_page_prints_what_it_says(name, registry):
     page, _ = pages.run(PAGES[name], name, as_far_as_it_draws)
     assert page == PAGES[name]
 

@@ -16,7 +16,7 @@ dp.enable_features("contrib")
 
 CANDIDATES = np.array([0.0, 2.0, 3.0, 5.5])
 RECORDS = np.array([-1.0, 2.0, 2.0, 2.5, 3.5, 5.5, 7.0])
-N_DRAWS = 4000
+N_DRAWS = 10_000
 
 
 def log_probabilities(mechanism, counts):

@@ -195,4 +195,4 @@ def test_parameters_alone_are_sampled_where_records_are_integrated_out(passed_on
         pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=answers)
     sampling.sample(model=model, progressbar=False)
     assert [rv.name for rv in passed_on["model"].free_RVs] == ["b"]
-    assert len(passed_on["step"]) == 1
+    assert len(passed_on["step"].methods) == 1
