@@ -119,7 +119,7 @@ class Iterations:
         constants = _constants(transitions)
         try:
             last = self._loop(n, *functions, *handed, *_values(point), *constants, *flat)
-        except Exception as error:
+        except (SystemError, TypeError) as error:
             raise_interrupt(error)
             raise
         moved = [

@@ -136,7 +136,7 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
 
     Examples
     --------
-    >>> combine([1.1, 0.7, 1.6], [0.1, 0.1, 0.1]).estimate
+    >>> combine([1.1, 0.7, 1.6], [0.01, 0.01, 0.01]).estimate
     array(1.13333333)
     """
     choice(rule, "rule", get_args(Rule))
