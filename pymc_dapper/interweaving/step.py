@@ -24,9 +24,7 @@ from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import Kind, compile_moves
-from pymc_dapper.interweaving.kernels.moves import (
-    Fit,
-)
+from pymc_dapper.interweaving.kernels.moves import Fit
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     FEWEST_FOR_FRAMES,

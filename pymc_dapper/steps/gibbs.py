@@ -47,8 +47,8 @@ class GibbsStep(CompoundStep):
 
     The chain is the one that PyMC makes of the same steps in a list, to the bit. Where only
     compiled functions of this package take part, a block of iterations is computed at once and
-    handed to PyMC one by one. A block takes a twentieth of a second at most: the progress bar and
-    interrupts notice no difference. :func:`sample` uses it.
+    handed to PyMC one by one. A block takes about a twentieth of a second at most, after which the
+    progress bar moves on and an interrupt is heeded. :func:`sample` uses it.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class GibbsStep(CompoundStep):
     other while one of them tunes itself, looks for a possible start, lets records walk or exchange,
     or looks at the chain for a warning. The loop is compiled before a chain's first block, in up to
     a second, and kept on disk for all models with alike steps. The points of a block share its
-    memory: copy those that you keep.
+    memory: copy those that you keep. numba loses an interrupt now and then: interrupt again.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
     the block is dropped, and computed again. So it is if somebody has changed the point. Don't
