@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from operator import is_
+from itertools import repeat
 from time import perf_counter
 from typing import Any
 
@@ -31,15 +31,25 @@ class _Block:
     start: PointType
     states: list[Any]
     """The point and the generators' states before them."""
-    rest: Iterator[tuple[tuple[np.ndarray, ...], PointType, StatsType]] = field(
-        default_factory=lambda: iter(())
-    )
-    """Values, the same as a point, and statistics of each."""
-    left: int = 0
-    """How many aren't handed out."""
+    rest: Iterator[tuple[PointType, StatsType]] = field(default_factory=lambda: iter(()))
+    n: int = 0
     handed_out: int = 0
-    last: tuple[np.ndarray, ...] = ()
+    last: PointType = field(default_factory=dict)
     """The values that were handed out last."""
+
+    def goes_on_from(self, point: PointType) -> bool:
+        """Whether a point has these values: the same arrays, as a rule, or copies."""
+        try:
+            if point == self.last:  # arrays are compared only if they aren't the same
+                return True
+        except ValueError:
+            pass
+        if [*point] != [*self.last]:
+            return False
+        pairs = zip(
+            map(np.asarray, point.values()), self.last.values(), strict=True
+        )  # a float, say
+        return all(x.tobytes() == y.tobytes() for x, y in pairs)
 
 
 class GibbsStep(CompoundStep):
@@ -112,20 +122,20 @@ class GibbsStep(CompoundStep):
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make an iteration, or hand out one that was computed with others."""
         block = self._block
-        if block is None or [*point] != [*block.start] or not _has(point, block.last):
+        if block is None or not block.goes_on_from(point):
             self._settle()
             block = self._computed(point)
-        self._left -= 1
         if block is None:
+            self._left -= 1
             began = perf_counter()
             result = super().step(point)
             self._seconds = max(perf_counter() - began, 1e-9)
             self._longest = max(self._longest, 2)
             return result
-        block.last, point, stats = next(block.rest)
+        point, stats = next(block.rest)
+        block.last = point.copy()
         block.handed_out += 1
-        block.left -= 1
-        if not block.left:
+        if block.handed_out == block.n:
             self._block, self._longest = None, min(2 * self._longest, MOST)
             self._passed(block.handed_out)
         return point, stats
@@ -152,10 +162,9 @@ class GibbsStep(CompoundStep):
         for step in self.methods:
             own = [x for _ in step.transitions for x in next(rows)]
             stats.append(step.statistics(n, own))
-        values = list(zip(*moved, strict=True))
-        points = [dict(zip(point, x, strict=True)) for x in values]
-        block.rest = zip(values, points, map(list, zip(*stats, strict=True)), strict=True)
-        block.left = n
+        points = map(dict, map(zip, repeat([*point]), zip(*moved, strict=True)))
+        block.rest = zip(points, map(list, zip(*stats, strict=True)), strict=False)
+        block.n = n
         return block
 
     def _length(self, point: PointType) -> int:
@@ -203,6 +212,7 @@ class GibbsStep(CompoundStep):
         self._passed(block.handed_out)
 
     def _passed(self, n: int) -> None:
+        self._left -= n
         for step in self.methods:
             step.passed(n)
 
@@ -228,11 +238,3 @@ class GibbsStep(CompoundStep):
         """Leave the machine code behind."""
         self._settle()
         return {**self.__dict__, "_loops": {}}
-
-
-def _has(point: PointType, values: Sequence[np.ndarray]) -> bool:
-    """Whether a point has these values, in this order: the same arrays, as a rule, or copies."""
-    if all(map(is_, point.values(), values)):
-        return bool(values)
-    pairs = zip(map(np.asarray, point.values()), values, strict=False)  # a float, say
-    return all(x.tobytes() == y.tobytes() for x, y in pairs)
