@@ -59,15 +59,17 @@ def sweep_by_cell(
     """
     cells, starts, columns, strides, present, proposed = values
     n_present, n_tables, n_cells = len(log_uniforms), len(starts), len(context)
-    # Counts: whole numbers, which no sum of them rounds.
+    # Counts: whole numbers, which no sum of them rounds. Indices are unsigned: a negative one would
+    # count from the end, and to look for it takes time.
     total = np.zeros(n_cells)
     for i in range(n_present):
         for t in range(n_tables):
             place = starts[t]
             for k in range(columns[t, 0]):
-                place += strides[t, k] * present[i, columns[t, k + 1]]
-            if cells[place] >= 0:
-                total[cells[place]] += 1
+                place += strides[t, k] * present[i, np.uint64(columns[t, k + 1])]
+            cell = cells[np.uint64(place)]
+            if cell >= 0:
+                total[np.uint64(cell)] += 1
     terms = np.empty(n_cells)
     n_impossible = 0
     for j in range(n_cells):
@@ -76,24 +78,26 @@ def sweep_by_cell(
 
     accepted = np.ones(len(present), dtype=np.bool_)
     separable = log_removed.size > 0
-    changed, changes = np.empty(2 * n_tables, dtype=np.int64), np.empty(2 * n_tables)
+    # What a table without a change writes is overwritten.
+    changed, changes = np.empty(2 * n_tables, dtype=np.uint64), np.empty(2 * n_tables)
     proposed_terms = np.empty(2 * n_tables)
     for i in range(n_present):
         gain, n_changed = 0.0, 0
         for t in range(n_tables):
             before, after = starts[t], starts[t]
             for k in range(columns[t, 0]):
-                before += strides[t, k] * present[i, columns[t, k + 1]]
-                after += strides[t, k] * proposed[i, columns[t, k + 1]]
-            if cells[before] == cells[after]:
-                continue
-            for cell, change in ((cells[before], -1.0), (cells[after], 1.0)):
-                if cell >= 0:
-                    term = log_term(total[cell] + change, context[cell])
-                    gain += term - terms[cell]
-                    changed[n_changed], changes[n_changed] = cell, change
-                    proposed_terms[n_changed] = term
-                    n_changed += 1
+                column, stride = np.uint64(columns[t, k + 1]), strides[t, k]
+                before += stride * present[i, column]
+                after += stride * proposed[i, column]
+            left, reached = cells[np.uint64(before)], cells[np.uint64(after)]
+            changed[n_changed], changes[n_changed] = np.uint64(left), -1.0
+            n_changed += (left != reached) & (left >= 0)
+            changed[n_changed], changes[n_changed] = np.uint64(reached), 1.0
+            n_changed += (left != reached) & (reached >= 0)
+        for k in range(n_changed):
+            cell = changed[k]
+            proposed_terms[k] = log_term(total[cell] + changes[k], context[cell])
+            gain += proposed_terms[k] - terms[cell]
         gain = decisive_gain(gain, n_impossible)
         if separable:
             gain += log_gain(log_removed[i], log_added[i])

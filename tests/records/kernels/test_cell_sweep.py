@@ -61,7 +61,7 @@ def test_decisions_are_those_by_rows():
     "fault",
     [
         {"total[cell] += changes[k]": "total[cell] -= changes[k]"},
-        {"gain += term - terms[cell]": "gain = term - terms[cell]"},
+        {"gain += proposed_terms[k] - terms[cell]": "gain = proposed_terms[k] - terms[cell]"},
         {"terms[cell] = proposed_terms[k]": "pass"},
     ],
 )

@@ -4,6 +4,8 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
@@ -45,6 +47,25 @@ def spread_in_a_mixture():
     return [x, pm.Mixture("y", np.array([0.3, 0.7]), components, shape=N)]
 
 
+def row_of_a_table():
+    # At q = 0.5, the table's second row isn't one of probabilities.
+    table = pt.stack([[0.2, 0.8], [pm.Normal("q"), 0.8]])
+    x = pm.Bernoulli("x", 0.5, shape=N)
+    return [x, pm.Categorical("y", table[x], shape=N)]
+
+
+def row_of_a_table_beside_a_covariate():
+    table = pt.stack([0.2, pm.Normal("q")])
+    x = pm.Bernoulli("x", 0.5, shape=N)
+    return [x, pm.Bernoulli("y", table[x] + np.array([0, 0, 0.9, 0.1]), shape=N)]
+
+
+def entries_of_two_tables():
+    first, second = pt.stack([0.5, 2.0]), pt.stack([pm.Normal("q"), -1.0])
+    x, y = pm.Bernoulli("x", 0.5, shape=N), pm.Bernoulli("y", 0.5, shape=N)
+    return [x, y, pm.Bernoulli("z", first[x] * second[y], shape=N)]
+
+
 def rates_and_shapes():
     # NumPy raises an error for such a rate, and numba may draw for ever with such a shape.
     x = pm.Normal("x", 1, 1, shape=N, initval=np.ones(N))
@@ -82,10 +103,33 @@ def test_no_generator_is_handed_invalid_parameters():
             [True, False, True, False],
         ),
         (spread_in_a_mixture, [-1.0, 1.0, 2.0, 0.0], np.ones(4), [False, True, True, False]),
+        (row_of_a_table, [0, 1, 1, 0], np.zeros(4, int), [True, False, False, True]),
+        (
+            row_of_a_table_beside_a_covariate,
+            [0, 1, 0, 1],
+            np.zeros(4, int),
+            [True, True, False, True],
+        ),
     ],
 )
 def test_values_with_invalid_parameters_are_impossible(build, x, y, expected):
     assert possible(build, x, y) == expected
+
+
+def test_rows_of_a_table_are_checked_once():
+    [lookup] = [
+        node
+        for node in io_toposort([], [read(row_of_a_table).possible])
+        if isinstance(node.op, AdvancedSubtensor)
+    ]
+    assert lookup.inputs[0].type.shape == (2,)
+    assert lookup.inputs[0].dtype == "bool"
+
+
+def test_rows_chosen_in_different_ways_are_checked_for_each_record():
+    x, y = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+    expected = [True, False, True, False]
+    assert possible(entries_of_two_tables, x, y, np.zeros(4, int)) == expected
 
 
 def test_draws_to_which_the_users_own_density_gives_no_weight_are_impossible():
