@@ -42,7 +42,6 @@ KERNELS = {
 """Loops that are compiled as a whole."""
 LONGER_FUNCTIONS = KERNELS | {
     "counts/step.py: __init__",
-    "releases/census.py: read_census",
     "sampling.py: sample",
 }
 

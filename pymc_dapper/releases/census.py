@@ -1,22 +1,19 @@
 """Noisy measurement files of the 2020 US Census."""
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import as_array, names, real_numbers, shown, whole_number
+from pymc_dapper.checks import names, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
-from pymc_dapper.releases.arrays import noisy_counts
-from pymc_dapper.releases.frames import column, columns_of
-from pymc_dapper.releases.labels import Coords, as_coords, check_used, told
+from pymc_dapper.releases.census_codes import PRODUCTS, classes_of
+from pymc_dapper.releases.census_files import Rows, Wanted, rows_of
+from pymc_dapper.releases.labels import Coords, Label, as_coords, check_used, told
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
-
-ATTRIBUTES = ("hhgq", "votingage", "hispanic", "cenrace")
-"""Attributes of persons in the redistricting data, in the order of the axes of all queries."""
 
 COLUMNS = ("geocode", "query_name", "query_shape", "value", "variance")
 
@@ -24,12 +21,14 @@ COLUMNS = ("geocode", "query_name", "query_shape", "value", "variance")
 def read_census(
     rows: Any,
     *,
-    levels: Mapping[str, int],
+    levels: Mapping[str, int] | Sequence[str],
     queries: Sequence[str] | None = None,
-    attributes: Sequence[str] = ATTRIBUTES,
+    geocodes: Sequence[str] | None = None,
+    attributes: str | Sequence[str] = "redistricting",
     columns: Sequence[str] = COLUMNS,
     coords: Coords | None = None,
     budget: Budget | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Release:
     """Read noisy measurements of the 2020 US Census.
 
@@ -37,16 +36,24 @@ def read_census(
     ----------
     rows : path, DataFrame or table
         A row for each query of each geography, as in the Parquet files of the redistricting data:
-        its geocode, the query's name and shape, the noisy counts, the variance of their noise.
-    levels : mapping of str to int
+        its geocode, the query's name and shape, the noisy counts, the variance of their noise. A
+        path may be a Parquet file, a directory of such files, or that of an object store that
+        fsspec knows, such as ``s3://...``.
+    levels : mapping of str to int, or sequence of str
         Levels of geography to read, and the length of their geocodes: ``{"state": 2, "county": 5,
-        "tract": 11}``. They become dims.
+        "tract": 11}``. They become dims. Names are enough if the directory has one of each level,
+        as those of the Census Bureau: ``["State", "County"]`` for ``State.parquet/...``.
     queries : sequence of str, optional
         Queries to read, such as ``["total", "hispanic * cenrace"]``; default all. A name that ends
         in ``_dpq`` means the same without the suffix.
-    attributes : sequence of str
-        Attributes in the order of the axes of a query's shape. An attribute that the query sums
-        over has length 1 there.
+    geocodes : sequence of str, optional
+        Read areas only whose geocodes begin with one of these. Wyoming is ``["056", "156"]`` in the
+        Bureau's directories: the first digit tells tribal areas from others.
+    attributes : str or sequence of str
+        Attributes in the order of the axes of a query's shape, or a product, whose attributes are
+        known: "redistricting", or "dhc" for the people of the demographic and housing
+        characteristics. An attribute that the query sums over has length 1 in the shape. Columns
+        with the names of attributes tell which classes a query has; without them, its name does.
     columns : sequence of str
         Names of the five columns, in the order given above.
     coords : mapping of str to sequence, optional
@@ -54,14 +61,16 @@ def read_census(
         by default sorted.
     budget : PureDP, ZCDP or ApproxDP, optional
         What the release spends.
+    storage_options : mapping, optional
+        Options of fsspec for an object store: ``{"anon": True}`` for public files.
 
     Returns
     -------
     Release
         A query ``"county: hispanic * cenrace"`` for each level and query, with the dims
         ``("county", "hispanic", "cenrace")`` and discrete Gaussian noise. `Release.margins`
-        computes the statistics from one latent table. Exactly published numbers
-        (`pymc_dapper.invariant`) aren't among the rows.
+        computes the statistics from one latent table. What is published exactly
+        (`pymc_dapper.invariant`) isn't among the queries.
 
     Raises
     ------
@@ -69,7 +78,7 @@ def read_census(
         If a row is missing, is there twice or has values of another kind; the message begins with
         the query's name.
     ImportError
-        If pyarrow, which reads Parquet files, isn't installed.
+        If pyarrow, which reads Parquet files, isn't installed, or fsspec for an object store.
 
     Notes
     -----
@@ -81,59 +90,148 @@ def read_census(
     Abowd, J. et al. (2022). The 2020 Census disclosure avoidance system TopDown algorithm. Harvard
     Data Science Review, Special Issue 2.
     """
-    table = columns_of(rows, "rows")
-    axes, wanted_columns = names(attributes, "attributes"), names(columns, "columns")
+    axes = _axes(attributes)
+    wanted_columns = names(columns, "columns")
     if len(wanted_columns) != len(COLUMNS):
         raise ValueError(f"columns must be five names, of {', '.join(COLUMNS)}, got {columns}")
-    geocodes, query_names, shapes, values, variances = (
-        column(table, name, "columns") for name in wanted_columns
-    )
     wanted = None if queries is None else [_plain(each) for each in names(queries, "queries")]
-    of_length = _levels(levels)
+    lengths = _levels(levels)
     labels = as_coords("the", coords)
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    for k, (code, query) in enumerate(zip(geocodes, query_names, strict=True)):
-        if not isinstance(code, str) or not isinstance(query, str):
-            raise TypeError(
-                f"rows: geocodes and names of queries must be strings, got {shown(code)} and "
-                f"{shown(query)}"
-            )
-        level, plain = of_length.get(len(code)), _plain(query)
-        if level is None or (wanted is not None and plain not in wanted):
-            continue
-        at = found.setdefault((level, plain), {})
-        if code in at:
-            raise ValueError(f"'{level}: {plain}': there are two rows of geocode {code!r}")
-        at[code] = k
-    _check_found(found, of_length, wanted)
-    of_level: dict[str, tuple[Any, ...]] = {
-        level: labels.get(
-            level, tuple(sorted({c for (of, _), at in found.items() if of == level for c in at}))
-        )
-        for level in of_length.values()
-    }
-    made = []
-    for (level, query), at in found.items():
-        name = f"{level}: {query}"
-        codes = of_level[level]
-        if missing := [code for code in codes if code not in at]:
-            raise ValueError(f"'{name}': there is no row of geocode {told(missing)}")
-        if extra := [code for code in at if code not in codes]:
-            raise ValueError(f"'{name}': geocode {told(extra)} isn't among the coords of '{level}'")
-        picked = [at[str(code)] for code in codes]
-        shape, dims = _shape(name, query, [shapes[k] for k in picked], axes)
-        has = f"'{name}': a row must have"
-        counts = np.stack([noisy_counts(has, values[k], shape) for k in picked])
-        sigma = np.sqrt([_variance(name, variances[k]) for k in picked])
+    begins = None if geocodes is None else names(geocodes, "geocodes")
+    wanted_rows = Wanted(tuple(lengths), wanted_columns, tuple(axes), begins, "DPQuery")
+    batches = rows_of(rows, wanted_rows, storage_options)
+    found = _found(batches, lengths, wanted, axes)
+    _check_found(found, lengths, wanted)
+    of_level: dict[str, Sequence[Label]] = {}
+    for level in lengths:
+        there = [part.geocode for (of, _), parts in found.items() if of == level for part in parts]
+        of_level[level] = labels.get(level) or np.unique(np.concatenate(there)).tolist()
+    made, order = [], {level: k for k, level in enumerate(lengths)}
+    for (level, query), parts in sorted(found.items(), key=lambda each: order[each[0][0]]):
+        name, dims, codes = f"{level}: {query}", parts[0].dims, of_level[level]
+        counts, variance = _arranged(name, parts, codes)
+        sigma = np.sqrt(variance)
         if np.all(sigma == sigma[0]):
             scale: Any = float(sigma[0])
         else:
-            scale = np.broadcast_to(sigma.reshape(-1, *(1,) * len(shape)), counts.shape)
+            scale = np.broadcast_to(sigma.reshape(-1, *(1,) * len(dims)), counts.shape)
+        shape = counts.shape[1:]
         own = {dim: labels.get(dim, tuple(range(n))) for dim, n in zip(dims, shape, strict=True)}
         noise = DiscreteGaussianMechanism(scale)
         made.append(Query(name, counts, noise, (level, *dims), {level: codes, **own}))
     check_used(labels, [dim for query in made for dim in query.dims], "is a dim of no query")
     return Release(made, budget)
+
+
+class _Part(NamedTuple):
+    """Rows of one query at one level."""
+
+    geocode: np.ndarray
+    dims: tuple[str, ...]
+    counts: np.ndarray
+    variance: np.ndarray
+
+
+def _found(
+    batches: Iterable[Rows],
+    lengths: Mapping[str, int | None],
+    wanted: Sequence[str] | None,
+    axes: Mapping[str, int | None],
+) -> dict[tuple[str, str], list[_Part]]:
+    """Return the wanted rows by level and query."""
+    found: dict[tuple[str, str], list[_Part]] = {}
+    for batch in batches:
+        size = np.char.str_len(batch.geocode)
+        raw, first, which = np.unique(batch.query, return_index=True, return_inverse=True)
+        for k in np.argsort(first):
+            query = _plain(str(raw[k]))
+            if query.endswith("_con") or (wanted is not None and query not in wanted):
+                continue
+            for level, length in lengths.items():
+                if batch.level not in (None, level):
+                    continue
+                if batch.level is None and length is None:
+                    raise ValueError(
+                        f"levels: the files have no directory {level}.parquet. Give the lengths of "
+                        'geocodes, as in levels={"county": 5}'
+                    )
+                of = which == k if length is None else (which == k) & (size == length)
+                at = np.flatnonzero(of)
+                if at.size:
+                    part = _part(f"{level}: {query}", query, batch, at, axes)
+                    found.setdefault((level, query), []).append(part)
+    return found
+
+
+def _part(
+    name: str, query: str, batch: Rows, at: np.ndarray, axes: Mapping[str, int | None]
+) -> _Part:
+    shapes = batch.shape.take(at)
+    if shapes is None or shapes.dtype.kind not in "iu" or np.any(shapes < 1):
+        raise ValueError(f"'{name}': shapes must be as many whole numbers in each row")
+    if np.any(shapes != shapes[0]):
+        raise ValueError(f"'{name}': its shape isn't the same in all rows")
+    classes = {axis: np.unique(batch.texts[axis][at]) for axis in axes if axis in batch.texts}
+    if any(each.size > 1 for each in classes.values()):
+        raise ValueError(f"'{name}': the classes of an attribute aren't the same in all rows")
+    told_by_file = {axis: str(each[0]) for axis, each in classes.items() if each[0]}
+    shape, dims = _shape(name, query, shapes[0].tolist(), axes, told_by_file)
+    n, counts = int(np.prod(shape)), batch.value.take(at)
+    if counts is None or counts.shape[1] != n:
+        bad = at[np.argmax(batch.value.length[at] != n)]
+        raise ValueError(
+            f"'{name}': a row must have {n} noisy counts, got {batch.value.length[bad]} of geocode "
+            f"{batch.geocode[bad]!s}"
+        )
+    variance = batch.variance[at]
+    fine = (variance >= 0.25) & (variance < np.inf)
+    if not fine.all():
+        raise ValueError(
+            f"'{name}': variance must be a finite number of 0.25 or more, got {variance[~fine][0]}"
+        )
+    return _Part(batch.geocode[at], dims, counts.reshape(at.size, *shape), variance)
+
+
+def _arranged(
+    name: str, parts: Sequence[_Part], codes: Sequence[Label]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return counts and variances in the order of the geocodes."""
+    if any(
+        (p.dims, p.counts.shape[1:]) != (parts[0].dims, parts[0].counts.shape[1:]) for p in parts
+    ):
+        raise ValueError(f"'{name}': its shape isn't the same in all rows")
+    own, times = np.unique(np.concatenate([part.geocode for part in parts]), return_counts=True)
+    if np.any(times > 1):
+        again = str(own[np.argmax(times)])
+        raise ValueError(f"'{name}': there are two rows of geocode {again!r}")
+    place = {code: k for k, code in enumerate(codes)}
+    if missing := sorted(set(place) - set(own.tolist()), key=str):
+        raise ValueError(f"'{name}': there is no row of geocode {told(missing)}")
+    if extra := [str(code) for code in own if code not in place]:
+        raise ValueError(
+            f"'{name}': geocode {told(extra)} isn't among the coords of '{name.split(':')[0]}'"
+        )
+    counts = np.empty(
+        (len(codes), *parts[0].counts.shape[1:]), np.result_type(*(part.counts for part in parts))
+    )
+    variance = np.empty(len(codes))
+    for part in parts:
+        at = [place[code] for code in part.geocode.tolist()]
+        counts[at], variance[at] = part.counts, part.variance
+    return counts, variance
+
+
+def _axes(attributes: Any) -> dict[str, int | None]:
+    """Return the attributes and how many values each has; None if not known."""
+    if isinstance(attributes, str):
+        if attributes not in PRODUCTS:
+            raise ValueError(
+                f"attributes must be names, or one of {', '.join(PRODUCTS)}, got {attributes!r}"
+            )
+        return dict(PRODUCTS[attributes])
+    given = names(attributes, "attributes")
+    known = next((each for each in PRODUCTS.values() if tuple(each) == given), {})
+    return {name: known.get(name) for name in given}
 
 
 def _plain(query: str) -> str:
@@ -142,70 +240,73 @@ def _plain(query: str) -> str:
     return " * ".join(factors)
 
 
-def _levels(levels: Any) -> dict[int, str]:
-    if not isinstance(levels, Mapping) or not levels:
-        raise TypeError(
-            f"levels must be a dict of lengths of geocodes by name, got {shown(levels)}"
-        )
+def _levels(levels: Any) -> dict[str, int | None]:
+    """Return the levels with the lengths of their geocodes; None if files tell levels apart."""
+    if not isinstance(levels, Mapping):
+        return dict.fromkeys(names(levels, "levels"))
     lengths = {
-        whole_number(length, f"levels: the length of '{level}'", at_least=0): level
+        level: whole_number(length, f"levels: the length of '{level}'", at_least=0)
         for level, length in levels.items()
     }
-    if len(lengths) != len(levels):
+    if len(set(lengths.values())) != len(lengths):
         raise ValueError("levels must have geocodes of different lengths")
-    return dict(zip(lengths, names(list(levels), "levels"), strict=True))
+    return dict(zip(names(list(levels), "levels"), lengths.values(), strict=True))
 
 
-def _check_found(found: Any, of_length: Mapping[int, str], wanted: Sequence[str] | None) -> None:
-    for level in of_length.values():
+def _check_found(found: Any, levels: Iterable[str], wanted: Sequence[str] | None) -> None:
+    for level in levels:
         there = [query for of, query in found if of == level]
         missing = [query for query in wanted or [] if query not in there]
         if missing or not there:
             raise ValueError(
                 f"rows: there is no query {missing[0]!r} of level '{level}'"
                 if missing
-                else f"rows: there is no geocode of level '{level}', by its length"
+                else f"rows: there is no geocode of level '{level}', by its length or its directory"
             )
 
 
 def _shape(
-    name: str, query: str, shapes: Sequence[Any], axes: Sequence[str]
+    name: str,
+    query: str,
+    lengths: Sequence[int],
+    axes: Mapping[str, int | None],
+    classes: Mapping[str, str],
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Return the lengths and names of the axes that a query doesn't sum over."""
-    first = as_array(shapes[0])
-    if first.dtype.kind not in "iu" or first.ndim != 1 or np.any(first < 1):
-        raise ValueError(f"'{name}': its shape must be whole numbers, got {shapes[0]!r}")
-    if any(not np.array_equal(as_array(each), first) for each in shapes):
-        raise ValueError(f"'{name}': its shape isn't the same in all rows")
-    lengths = [int(n) for n in first]
-    factors = [] if query in ("total", "detailed") else query.split(" * ")
     if len(lengths) != len(axes):
         raise ValueError(
             f"'{name}': its shape must have a length for each of {', '.join(axes)}, got {lengths}"
         )
-    recodes = [factor for factor in factors if factor not in axes]
+    factors = [] if query in ("total", "detailed") else query.split(" * ")
+    of = {
+        f: axis for axis, n in axes.items() for f in factors if classes_of(axis, f, n) is not None
+    }
+    unknown = [factor for factor in factors if factor not in of]
     dims = []
-    for axis, length in zip(axes, lengths, strict=True):
+    for (axis, n), length in zip(axes.items(), lengths, strict=True):
         if length == 1:
             continue
-        if axis in factors or query == "detailed":
-            dims.append(axis)
-        elif recodes:
-            # Coarser classes of an attribute, such as hhinstlevels of hhgq, have their own names.
-            dims.append(recodes.pop(0))
-        else:
+        # Classes that nobody knows are those of the one attribute that is left.
+        own = [axis] if query == "detailed" else [f for f in factors if of.get(f) == axis]
+        own, by_file = own or unknown, classes.get(axis, "")
+        if by_file not in ("", "*"):
+            own = [axis if by_file == "detailed" else by_file]
+        if by_file == "*" or not own:
             raise ValueError(
                 f"'{name}': its shape {lengths} tells '{axis}' apart, and its name not"
             )
-    if query != "detailed" and len(dims) != len(factors):
+        if len(own) > 1:
+            raise ValueError(
+                f"'{name}': it isn't known which attributes {told(own)} are classes of. A column "
+                "with the attribute's name can say so"
+            )
+        factor = own[0]
+        known = classes_of(axis, factor, n)
+        if known is not None and known.size and known.max() + 1 != length:
+            raise ValueError(
+                f"'{name}': '{factor}' has {known.max() + 1} classes, and its shape is {lengths}"
+            )
+        dims.append(factor)
+    if query != "detailed" and sorted(dims) != sorted(factors):
         raise ValueError(f"'{name}': its shape {lengths} lacks some of the attributes in its name")
     return tuple(n for n in lengths if n > 1), tuple(dims)
-
-
-def _variance(name: str, variance: Any) -> float:
-    number = real_numbers(variance, f"'{name}': variance")
-    if number.ndim or not 0.25 <= number < np.inf:
-        raise ValueError(
-            f"'{name}': variance must be a finite number of 0.25 or more, got {shown(variance)}"
-        )
-    return float(number)

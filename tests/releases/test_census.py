@@ -95,7 +95,7 @@ def changed(rows, k, **cells):
         ({"value": [1.5]}, "'state: total': .*releases integers"),
         ({"query_shape": [1, 2, 1, 1]}, "'state: total': its shape .* tells 'votingage' apart"),
         ({"query_shape": [1, 1]}, "'state: total': its shape must have a length for each of"),
-        ({"query_name": "hispanic_dpq"}, "two rows of geocode '01'"),
+        ({"query_name": "hispanic_dpq"}, "'state: hispanic': its shape isn't the same in all rows"),
         ({"geocode": 1}, "must be strings"),
     ],
 )
@@ -110,12 +110,71 @@ def test_missing_input_is_reported(rows):
         ValueError, match=r"'tract: hispanic \* cenrace': there is no row of geocode"
     ):
         read_census(short, levels=LEVELS)
+    again = {name: [*column, column[0]] for name, column in rows.items()}
+    with pytest.raises(ValueError, match="'state: total': there are two rows of geocode '01'"):
+        read_census(again, levels=LEVELS)
     with pytest.raises(ValueError, match="no query 'cenrace' of level 'state'"):
         read_census(rows, levels=LEVELS, queries=["cenrace"])
     with pytest.raises(ValueError, match="labels of 'race', which is a dim of no query"):
         read_census(rows, levels=LEVELS, coords={"race": ["a"]})
     with pytest.raises(ValueError, match="no geocode of level 'block'"):
         read_census(rows, levels={"block": 16})
+
+
+def dhc_rows(with_columns):
+    """Two queries of people of the demographic and housing characteristics, as files name them.
+
+    The order of their names isn't that of the axes: relations come before ages.
+    """
+    rows = {
+        "geocode": ["05010007"] * 2,
+        "query_name": ["hispanic * sex_dpq", "age_18_64_116 * relgq_4_groups_dpq"],
+        "query_shape": [[1, 2, 1, 2, 1], [4, 1, 3, 1, 1]],
+        "value": [list(range(4)), list(range(12))],
+        "variance": [16.0, 16.0],
+    }
+    classes = {
+        "relgq": ["*", "relgq_4_groups"],
+        "sex": ["sex", "*"],
+        "age": ["*", "age_18_64_116"],
+        "hispanic": ["hispanic", "*"],
+        "cenrace": ["*", "*"],
+    }
+    return rows | (classes if with_columns else {})
+
+
+@pytest.mark.parametrize("with_columns", [False, True])
+def test_classes_are_of_the_axis_of_their_attribute_whatever_the_order_of_names(with_columns):
+    release = read_census(dhc_rows(with_columns), levels={"county": 8}, attributes="dhc")
+    ages = release["county: age_18_64_116 * relgq_4_groups"]
+    assert ages.dims == ("county", "relgq_4_groups", "age_18_64_116")
+    assert ages.values[0, 3].tolist() == [9, 10, 11]
+    assert release["county: hispanic * sex"].dims == ("county", "sex", "hispanic")
+
+
+@pytest.mark.parametrize(
+    ("change", "attributes", "message"),
+    [
+        ({"query_shape": [3, 1, 4, 1, 1]}, "dhc", "'relgq_4_groups' has 4 classes, and its shape"),
+        ({"relgq": "*"}, "dhc", "tells 'relgq' apart, and its name not"),
+        ({"relgq": "relgq"}, "dhc", "'relgq' has 42 classes"),
+        ({"query_name": "a * b"}, list("vwxyz"), "isn't known which attributes 'a', 'b' are"),
+        ({}, "P.L. 94-171", "names, or one of redistricting, dhc"),
+    ],
+)
+def test_classes_that_do_not_fit_are_refused(change, attributes, message):
+    rows = dhc_rows(with_columns=True)
+    rows = {name: [change.get(name, column[1])] for name, column in rows.items()}
+    with pytest.raises(ValueError, match=message):
+        read_census(rows, levels={"county": 8}, attributes=attributes)
+
+
+def test_rows_of_one_query_must_have_the_same_classes():
+    rows = {name: column * 2 for name, column in dhc_rows(with_columns=True).items()}
+    rows["geocode"] = ["05010007", "05010007", "05010009", "05010009"]
+    rows["relgq"][3] = "gq_constr_groups"
+    with pytest.raises(ValueError, match="the classes of an attribute aren't the same in all"):
+        read_census(rows, levels={"county": 8}, attributes="dhc")
 
 
 def posterior(model, step):

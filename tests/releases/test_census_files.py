@@ -1,0 +1,153 @@
+import builtins
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from pymc_dapper.releases import census_files, read_census
+from tests.releases.census_replica import made_up, noisy_rows
+
+AREAS = {"056": ("056010001", "056010003"), "156": ("156010001",), "030": ("030010005",)}
+"""Counties by state, in codes like those of the Bureau: first 0, or 1 for tribal areas."""
+LEVELS = ["state", "County"]
+
+
+def rows_of_level(codes, rng, wide):
+    """Noisy measurements as one of the Bureau's files has them, and what they are of."""
+    shapes = {"total": [1, 1, 1, 1], "hhinstlevels": [3, 1, 1, 1], "hispanic": [1, 1, 2, 1]}
+    axis = {"hhinstlevels": "hhgq", "hispanic": "hispanic"}
+    rows = {name: [] for name in ("geocode", "query_name", "query_shape", "value", "variance")}
+    rows |= {name: [] for name in ("hhgq", "votingage", "hispanic", "cenrace")}
+    for code in codes:
+        for query, shape in shapes.items():
+            values = rng.integers(-5, 100, int(np.prod(shape))).tolist()
+            for name, cell in zip(rows, (code, f"{query}_dpq", shape, values, 4.0), strict=False):
+                rows[name].append(cell)
+            for name in ("hhgq", "votingage", "hispanic", "cenrace"):
+                rows[name].append(query if axis.get(query) == name else "*")
+    integers = pa.list_(pa.int64() if wide else pa.int32())
+    table = pa.table(rows)
+    for name in ("query_shape", "value"):
+        table = table.set_column(
+            table.column_names.index(name), name, table.column(name).cast(integers)
+        )
+    return table
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """The Bureau's directories. Files differ in the width of integers, and one lacks columns."""
+    rng, expected = np.random.default_rng(1), {}
+    for state, counties in AREAS.items():
+        for level, codes in (("State", (state,)), ("County", counties)):
+            table = rows_of_level(codes, rng, wide=state == "056")
+            if state == "156":
+                table = table.drop_columns(["cenrace"])
+            for kind, suffix in (("DPQuery", "_dpq"), ("Constraint", "_con")):
+                folder = tmp_path / f"{level}.parquet" / kind / f"State={state}"
+                folder.mkdir(parents=True)
+                names = [
+                    f"{name.removesuffix('_dpq')}{suffix}"
+                    for name in table["query_name"].to_pylist()
+                ]
+                own = table.set_column(1, "query_name", [names])
+                parquet.write_table(own, folder / "part-0.parquet")
+            for row in table.to_pylist():
+                expected[level, row["query_name"], row["geocode"]] = row["value"]
+    return tmp_path, expected
+
+
+def test_the_directories_of_the_bureau_are_read_by_level_and_state(directory):
+    path, expected = directory
+    release = read_census(path, levels=LEVELS, geocodes=["056", "156"])
+    assert release.coords["state"] == ("056", "156")
+    assert release.coords["County"] == ("056010001", "056010003", "156010001")
+    assert release["state: hhinstlevels"].dims == ("state", "hhinstlevels")
+    for query in release:
+        level, _, name = query.name.partition(": ")
+        for code, values in zip(query.coords[level], query.values, strict=True):
+            own = expected[level.capitalize(), f"{name}_dpq", code]
+            assert np.ravel(values).tolist() == own
+    assert len(read_census(path, levels={"County": 9}, queries=["total"]).queries[0].values) == 4
+
+
+def test_an_object_store_is_read_through_fsspec(directory):
+    path, _ = directory
+    store = fsspec.filesystem("memory")
+    store.put(str(path), "/census", recursive=True)
+    try:
+        found = read_census("memory://census", levels=LEVELS, geocodes=["030"])
+        here = read_census(path, levels=LEVELS, geocodes=["030"])
+        assert found.names == here.names
+        for query in here:
+            np.testing.assert_array_equal(found[query.name].values, query.values)
+    finally:
+        store.rm("/census", recursive=True)
+
+
+@pytest.mark.parametrize("package", ["fsspec.core", "pyarrow"])
+def test_what_is_missing_is_named(directory, monkeypatch, package):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == package:
+            raise ImportError(f"No module named {name!r}")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(ImportError, match=f"install {package.split('.')[0]}"):
+        read_census("memory://census", levels=LEVELS)
+
+
+def test_only_wanted_files_and_rows_are_read(directory, monkeypatch):
+    path, _ = directory
+    read = []
+
+    def watched(level, batch, columns):
+        read.append((level, batch.num_rows))
+        return original(level, batch, columns)
+
+    original = census_files._of_arrow
+    monkeypatch.setattr(census_files, "_of_arrow", watched)
+    read_census(path, levels=["county"], geocodes=["056010003", "156"])
+    assert {level for level, _ in read} == {"county"}
+    assert sum(n for _, n in read) == 2 * 3
+    _, files = census_files._files(str(path), None)
+    wanted = census_files.Wanted(("county",), (), (), ("056010003",), "DPQuery")
+    kept = census_files._by_level(files, wanted)
+    assert [file.split("/")[-2] for file in kept["county"]] == ["State=056"]
+    # Two digits can be the beginning of codes of several states, or of one with a digit before it.
+    assert len(census_files._by_level(files, wanted._replace(geocodes=("05",)))["county"]) == 3
+
+
+def test_a_table_of_arrow_is_what_its_lists_are():
+    tracts = ["01001000100", "01003000100"]
+    rows = noisy_rows(
+        made_up(tracts, 50, np.random.default_rng(1)), tracts, np.random.default_rng(2)
+    )
+    lists = read_census(rows, levels={"county": 5, "tract": 11})
+    arrow = read_census(pa.table(rows), levels={"county": 5, "tract": 11})
+    for query in lists:
+        np.testing.assert_array_equal(arrow[query.name].values, query.values)
+
+
+def test_files_that_cannot_be_read_are_refused(directory, tmp_path):
+    path, _ = directory
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="no Parquet file at"):
+        read_census(tmp_path / "empty", levels=LEVELS)
+    with pytest.raises(ValueError, match="no geocode of level 'tract'"):
+        read_census(path, levels=["tract"])
+    columns = ["geocode", "query_name", "query_shape", "value", "variance"]
+    with pytest.raises(ValueError, match="no column 'code', but geocode"):
+        read_census(path, levels=LEVELS, columns=["code", *columns[1:]])
+    with pytest.raises(TypeError, match="'variance' must have lists of numbers"):
+        read_census(path, levels=LEVELS, columns=[*columns[:3], "variance", "variance"])
+    with pytest.raises(ValueError, match="storage_options are those of fsspec"):
+        read_census(path, levels=LEVELS, storage_options={"anon": True})
+    one = path / "County.parquet" / "DPQuery" / "State=030" / "part-0.parquet"
+    parquet.write_table(parquet.read_table(one), tmp_path / "one.parquet")
+    with pytest.raises(ValueError, match=r"no directory tract.parquet. Give the lengths"):
+        read_census(tmp_path / "one.parquet", levels=["tract"])
