@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import names, whole_number
+from pymc_dapper.checks import names, options, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.census_codes import PRODUCTS, classes_of
 from pymc_dapper.releases.census_files import Rows, Wanted, rows_of
@@ -99,7 +99,7 @@ def read_census(
     labels = as_coords("the", coords)
     begins = None if geocodes is None else names(geocodes, "geocodes")
     wanted_rows = Wanted(tuple(lengths), wanted_columns, tuple(axes), begins, "DPQuery")
-    batches = rows_of(rows, wanted_rows, storage_options)
+    batches = rows_of(rows, wanted_rows, options(storage_options, "storage_options"))
     found = _found(batches, lengths, wanted, axes)
     _check_found(found, lengths, wanted)
     of_level: dict[str, Sequence[Label]] = {}

@@ -62,7 +62,7 @@ class Wanted(NamedTuple):
     """The directories to read: "DPQuery" or "Constraint"."""
 
 
-def rows_of(rows: Any, wanted: Wanted, storage_options: Mapping[str, Any] | None) -> Iterator[Rows]:
+def rows_of(rows: Any, wanted: Wanted, storage_options: Mapping[str, Any]) -> Iterator[Rows]:
     """Read rows, as of `read_census`, some at a time."""
     columns = wanted.columns
     optional = (*wanted.attributes, "sign")
@@ -134,7 +134,7 @@ def _of_arrow(level: str | None, batch: Any, columns: Sequence[str]) -> Rows:
     )
 
 
-def _files(path: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, list[str]] | None:
+def _files(path: str, storage_options: Mapping[str, Any]) -> tuple[Any, list[str]] | None:
     """Return the file system and its Parquet files; None if another kind of file is meant."""
     remote = "://" in path
     if not remote and not Path(path).is_dir() and Path(path).suffix != ".parquet":
@@ -148,7 +148,7 @@ def _files(path: str, storage_options: Mapping[str, Any] | None) -> tuple[Any, l
         try:
             from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
-            remote_system, root = url_to_fs(path, **(storage_options or {}))
+            remote_system, root = url_to_fs(path, **storage_options)
         except ImportError as error:
             raise ImportError(
                 f"rows: to read {path}, install fsspec and its file system for this kind of path, "

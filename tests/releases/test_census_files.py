@@ -114,7 +114,7 @@ def test_only_wanted_files_and_rows_are_read(directory, monkeypatch):
     read_census(path, levels=["county"], geocodes=["056010003", "156"])
     assert {level for level, _ in read} == {"county"}
     assert sum(n for _, n in read) == 2 * 3
-    _, files = census_files._files(str(path), None)
+    _, files = census_files._files(str(path), {})
     wanted = census_files.Wanted(("county",), (), (), ("056010003",), "DPQuery")
     kept = census_files._by_level(files, wanted)
     assert [file.split("/")[-2] for file in kept["county"]] == ["State=056"]
