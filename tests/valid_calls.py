@@ -370,6 +370,22 @@ VALID = {
         "coords": {"sex": ["m", "f"]},
         "budget": BUDGET,
     },
+    "releases.census_tables": lambda: {
+        "release": pmd.Release(
+            [
+                pmd.Query(
+                    "tract: sex",
+                    [[3, 4]],
+                    pmd.DiscreteGaussianMechanism(2.0),
+                    ["tract", "sex"],
+                    {"tract": ["01"]},
+                )
+            ]
+        ),
+        "attributes": {"sex": 2},
+        "exact": {"0": 9},
+        "parents": {"01": "0"},
+    },
     "releases.event_of_budget": lambda: {"budget": BUDGET},
     "diagnostics.acceptance": lambda: {"idata": RESULT, "budget": BUDGET},
     "diagnostics.missing_information": lambda: {

@@ -12,6 +12,7 @@ knows no sampler.
 """
 
 from pymc_dapper.releases.census import read_census
+from pymc_dapper.releases.census_tables import census_tables
 from pymc_dapper.releases.diffprivlib import diffprivlib_mechanism
 from pymc_dapper.releases.dp_events import budget_of_event, event_of_budget
 from pymc_dapper.releases.opendp import opendp_mechanism, read_opendp
@@ -22,6 +23,7 @@ from pymc_dapper.releases.tumult import tumult_mechanisms
 
 __all__ = [
     "budget_of_event",
+    "census_tables",
     "diffprivlib_mechanism",
     "event_of_budget",
     "noise_of_stddev",

@@ -1,0 +1,181 @@
+"""A census as a tree of tables: areas by what they are parts of, queries by classes of cells."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pymc_dapper.checks import choice, options, shown, text, whole_number
+from pymc_dapper.mechanisms import DiscreteGaussianMechanism
+from pymc_dapper.releases.census_codes import PRODUCTS, ZEROS, classes_of
+from pymc_dapper.releases.labels import told
+from pymc_dapper.releases.query import Query
+from pymc_dapper.releases.release import Release
+
+
+class Counted(NamedTuple):
+    """A query of a tree of tables."""
+
+    classes: np.ndarray
+    """Int, shape (cells,): the class of each cell."""
+    released: np.ndarray
+    """Float, shape (areas, classes); nan in areas where it wasn't asked."""
+    scale: np.ndarray
+    """Float, shape (areas,): sigma of the noise, 0 for an exact count."""
+
+
+class CensusTables(NamedTuple):
+    """A census as a tree of tables."""
+
+    geocodes: tuple[str, ...]
+    """Of each area."""
+    parent: np.ndarray
+    """Int, shape (areas,): the area that each is a part of, -1 for none."""
+    queries: dict[str, Counted]
+    impossible: np.ndarray
+    """Bool, shape (cells,): structural zeros."""
+    values: dict[str, np.ndarray]
+    """By attribute, the class of each of its values, of those that some query tells apart. Cells
+    are the combinations of the attributes' classes, the last attribute's changing fastest."""
+
+
+def census_tables(
+    release: Release,
+    *,
+    attributes: str | Mapping[str, int] = "redistricting",
+    exact: Mapping[str, int] | None = None,
+    parents: Mapping[str, str] | None = None,
+) -> CensusTables:
+    """Arrange what `read_census` read as a tree of tables: a table of people for each area.
+
+    Values of attributes that no query tells apart are merged. Of the 2,016 cells of the
+    redistricting data, 252 are left if no query is by group quarters.
+
+    Parameters
+    ----------
+    release : Release
+        What `read_census` returned.
+    attributes : str or mapping of str to int
+        The product, "redistricting" or "dhc", or attributes with their numbers of values.
+    exact : mapping of str to int, optional
+        Totals that are known exactly, by geocode: ``{"56": 576851}``. A geocode that has no row
+        becomes an area; "" is all that was read.
+    parents : mapping of str to str, optional
+        The area that another is a part of, by geocodes. Of others, it is the one whose geocode is
+        the longest beginning of theirs: ``{"056": "56", "156": "56"}`` puts the two parts of
+        Wyoming, without and with tribal areas, together.
+
+    Returns
+    -------
+    CensusTables
+
+    Raises
+    ------
+    TypeError, ValueError
+        If classes of a query aren't known; if the noise isn't discrete Gaussian, or not the same
+        for all counts of an area; or if an area has no part at the finest level.
+
+    Examples
+    --------
+    >>> tables = releases.census_tables(release, exact={"56": 576851})
+    >>> classes, released, scale = tables.queries["hispanic * cenrace"]
+    """
+    if not isinstance(release, Release):
+        raise TypeError(f"release must be what read_census returns, got {shown(release)}")
+    sizes = _sizes(attributes)
+    totals = {
+        code: whole_number(total, f"exact[{code!r}]", at_least=0)
+        for code, total in options(exact, "exact").items()
+    }
+    above = {code: text(to, "parents") for code, to in options(parents, "parents").items()}
+    by_query = {query.name: _classes(query, sizes) for query in release}
+    values = {}
+    for name in sizes:
+        used = [one for each in by_query.values() for of, one in each if of == name]
+        if used:
+            values[name] = np.unique(np.stack(used), axis=1, return_inverse=True)[1].ravel()
+    n = [int(each.max()) + 1 for each in values.values()]
+    n_cells = np.prod(n, dtype=int)
+    cell = dict(zip(values, np.indices(n).reshape(len(n), n_cells), strict=True))
+    geocodes, parent = _areas(release, totals, above)
+    place = {code: k for k, code in enumerate(geocodes)}
+    queries: dict[str, Counted] = {}
+    for query in release:
+        classes = np.zeros(n_cells, dtype=np.int64)
+        for of, one in by_query[query.name]:
+            representative = np.unique(values[of], return_index=True)[1]
+            classes = classes * (one.max() + 1) + one[representative][cell[of]]
+        name = query.name.partition(": ")[2]
+        at = [place[str(code)] for code in query.coords[str(query.dims[0])]]
+        counts = np.ma.filled(query.values.astype(float), np.nan).reshape(len(at), -1)
+        if name not in queries:
+            empty = np.full((len(geocodes), counts.shape[1]), np.nan)
+            queries[name] = Counted(classes, empty, np.ones(len(geocodes)))
+        queries[name].released[at], queries[name].scale[at] = counts, _scale(query, counts.shape)
+    if totals:
+        known = np.full((len(geocodes), 1), np.nan)
+        known[[place[code] for code in totals], 0] = list(totals.values())
+        queries["exact"] = Counted(np.zeros(n_cells, np.int64), known, np.zeros(len(geocodes)))
+    impossible = np.zeros(n_cells, dtype=bool)
+    for zero in ZEROS.get(attributes, []) if isinstance(attributes, str) else []:
+        if zero.keys() <= values.keys():
+            alone = [np.bincount(values[a])[values[a][v]] == 1 for a, v in zero.items()]
+            same = [cell[a] == values[a][v] for a, v in zero.items()]
+            impossible |= np.logical_and.reduce(same) & all(alone)
+    return CensusTables(geocodes, parent, queries, impossible, values)
+
+
+def _sizes(attributes: Any) -> dict[str, int]:
+    if isinstance(attributes, str):
+        return PRODUCTS[choice(attributes, "attributes", PRODUCTS)]
+    sizes = options(attributes, "attributes")
+    return {name: whole_number(n, f"attributes[{name!r}]", at_least=1) for name, n in sizes.items()}
+
+
+def _classes(query: Query, sizes: Mapping[str, int]) -> list[tuple[str, np.ndarray]]:
+    """Return, for each dim after the first, its attribute and the class of each value of it."""
+    found = []
+    for factor, length in zip(query.dims[1:], np.shape(query.values)[1:], strict=True):
+        own = [(axis, classes_of(axis, str(factor), n)) for axis, n in sizes.items()]
+        known = [(axis, one) for axis, one in own if one is not None and one.max() + 1 == length]
+        if len(known) != 1:
+            raise ValueError(
+                f"'{query.name}': '{factor}', with {length} classes, isn't known to be of the "
+                f"attributes {', '.join(sizes)}"
+            )
+        found += known
+    return found
+
+
+def _scale(query: Query, shape: tuple[int, ...]) -> np.ndarray:
+    """Return sigma of each area."""
+    if not isinstance(query.mechanism, DiscreteGaussianMechanism):
+        raise TypeError(
+            f"'{query.name}': noise must be discrete Gaussian, got {shown(query.mechanism)}"
+        )
+    sigma = np.broadcast_to(query.mechanism.sigma, np.shape(query.values)).reshape(shape)
+    if np.any(sigma != sigma[:, :1]):
+        raise ValueError(f"'{query.name}': the noise of an area must be the same in all classes")
+    return sigma[:, 0]
+
+
+def _areas(
+    release: Release, exact: Mapping[str, int], parents: Mapping[str, str]
+) -> tuple[tuple[str, ...], np.ndarray]:
+    """Return the geocodes of all areas, those of large ones first, and of which each is a part."""
+    level_of = {str(c): q.dims[0] for q in release for c in q.coords[str(q.dims[0])]}
+    if unknown := [code for code in parents if code not in level_of]:
+        raise ValueError(f"parents: there is no row of geocode {told(unknown)}")
+    geocodes = tuple(sorted({*level_of, *exact, *parents.values()}, key=lambda c: (len(c), c)))
+    place = {code: k for k, code in enumerate(geocodes)}
+    lengths = sorted({len(code) for code in geocodes}, reverse=True)
+    parent = np.full(len(geocodes), -1)
+    for k, code in enumerate(geocodes):
+        beginnings = (code[:n] for n in lengths if n < len(code))
+        above = parents.get(code) or next((c for c in beginnings if c in place), None)
+        parent[k] = -1 if above is None else place[above]
+    finest = level_of[max(level_of, key=len)]
+    leaves = np.setdiff1d(np.arange(len(geocodes)), parent)
+    if bare := [geocodes[k] for k in leaves if level_of.get(geocodes[k]) != finest]:
+        raise ValueError(f"geocode {told(bare)} has no part of the finest level, '{finest}'")
+    return geocodes, parent
