@@ -73,6 +73,8 @@ from .steps.function import FunctionStep
 from .steps.gibbs import GibbsStep
 from .studies import study
 from .synthetic import combine, synthetic_data
+from .table_trees.reading import TableQuery
+from .table_trees.tree import TableTree
 from .tabulation import TabulationError, tabulate
 
 __all__ = [
@@ -110,6 +112,8 @@ __all__ = [
     "ReadingError",
     "Release",
     "SizeStep",
+    "TableQuery",
+    "TableTree",
     "TabulationError",
     "TransitionMechanism",
     "Tulap",

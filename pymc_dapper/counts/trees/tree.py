@@ -131,7 +131,7 @@ class CountTree:
         prior: Any = "flat",
         names: Any = None,
     ):
-        parents = _parents(parent)
+        parents = read_parents(parent)
         self._n_nodes = n = parents.size
         self._names = None if names is None else as_array(names)
         if self._names is not None and self._names.shape != (n,):
@@ -353,7 +353,8 @@ def read_quantiles(quantiles: ArrayLike) -> np.ndarray:
     return shares
 
 
-def _parents(parent: ArrayLike) -> np.ndarray:
+def read_parents(parent: ArrayLike) -> np.ndarray:
+    """Check the parent of each node."""
     values = real_numbers(parent, "parent")
     n = values.size
     if values.ndim != 1 or not np.array_equal(values, np.round(values)):

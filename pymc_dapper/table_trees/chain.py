@@ -1,0 +1,140 @@
+"""A chain of tables: draws of margins, and a file from which it goes on."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from pymc_dapper.table_trees import compiled
+from pymc_dapper.table_trees.kernels import RESIZE, Fixed
+from pymc_dapper.table_trees.start import Entries, entries_of, state_of
+
+
+class Margin(NamedTuple):
+    """Counts that are kept: of some areas, by class of cells."""
+
+    rows: np.ndarray
+    classes: np.ndarray
+    areas: np.ndarray
+
+
+class Plan(NamedTuple):
+    """How long a chain is, and what is kept of it."""
+
+    draws: int
+    tune: int
+    thin: int
+    visits: int
+    margins: dict[str, Margin]
+    folder: Path | None
+    every: int
+    """Draws from one writing of the state to the next."""
+
+
+class Finished(NamedTuple):
+    """What a chain returns."""
+
+    draws: dict[str, np.ndarray]
+    """Shape (draws, areas, classes), by margin."""
+    made: np.ndarray
+    """Shape (5, 2): how many moves of each kind were proposed and accepted after tuning."""
+
+
+def chain_file(folder: Path, chain: int) -> Path:
+    """Return where a chain's state is."""
+    return folder / f"_chain_{chain}.npz"
+
+
+def draws_file(folder: Path, name: str, chain: int) -> Path:
+    """Return where a chain's draws of a margin are."""
+    return folder / f"_draws_{name}_{chain}.npy"
+
+
+def _room(plan: Plan, chain: int, goes_on: bool) -> dict[str, np.ndarray]:
+    room = {}
+    for name, margin in plan.margins.items():
+        shape = (plan.draws, margin.areas.size, int(margin.classes.max()) + 1)
+        if plan.folder is None:
+            room[name] = np.zeros(shape, dtype=np.int32)
+            continue
+        file = draws_file(plan.folder, name, chain)
+        room[name] = np.lib.format.open_memmap(
+            file, "r+" if goes_on else "w+", dtype=np.int32, shape=shape
+        )
+    return room
+
+
+def _write(file: Path, done: int, made: np.ndarray, rng: np.random.Generator, now: Entries) -> None:
+    """Write a state, completely or not at all."""
+    words = rng.bit_generator.state
+    numbers = (words["state"]["state"], words["state"]["inc"])
+    whole = [int(x) for n in numbers for x in (n >> 64, n & (2**64 - 1))]
+    rest = [words["has_uint32"], words["uinteger"]]
+    beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
+    np.savez(beside, done, made, np.array(whole + rest, dtype=np.uint64), *now)
+    os.replace(beside, file)
+
+
+def _read(file: Path) -> tuple[int, np.ndarray, np.random.Generator, Entries]:
+    with np.load(file) as stored:
+        done, made, words, *now = (stored[f"arr_{k}"] for k in range(6))
+    a, b, c, d, has, rest = (int(x) for x in words)
+    rng = np.random.Generator(np.random.PCG64())
+    rng.bit_generator.state = {
+        "bit_generator": "PCG64",
+        "state": {"state": (a << 64) + b, "inc": (c << 64) + d},
+        "has_uint32": has,
+        "uinteger": rest,
+    }
+    return int(done), made, rng, (now[0], now[1], now[2])
+
+
+def run(
+    chain: int, fixed: Fixed, released: np.ndarray, first: Entries, seed: np.random.SeedSequence,
+    moves: np.ndarray, plan: Plan,
+) -> Finished:  # fmt: skip
+    """Run a chain, or go on with one.
+
+    The state is made anew whenever it is written: then a chain that goes on has the same draws.
+    """
+    file = None if plan.folder is None else chain_file(plan.folder, chain)
+    goes_on = file is not None and file.is_file()
+    done, made, now = -plan.tune, np.zeros((moves.size, 2), dtype=np.int64), first
+    rng = np.random.Generator(np.random.PCG64(seed))
+    if goes_on:
+        assert file is not None
+        done, made, rng, now = _read(file)
+    room = _room(plan, chain, goes_on)
+    tallies = {name: np.zeros(x.shape[1:], dtype=np.int64) for name, x in room.items()}
+    state = state_of(fixed, released, now)
+    while done < plan.draws:
+        for _ in range(plan.thin if done >= 0 else 1):
+            compiled.sweep(rng, fixed, state, plan.visits, moves, made)
+        if done >= 0:
+            for name, margin in plan.margins.items():
+                compiled.tally(fixed, state.people, margin.rows, margin.classes, tallies[name])
+                room[name][done] = tallies[name]
+        done += 1
+        if done == 0:
+            made[:] = 0
+        if done % plan.every == 0 or done == plan.draws:
+            now = entries_of(state.people)
+            if file is not None:
+                for x in room.values():
+                    x.flush()  # type: ignore[attr-defined]
+                _write(file, done, made, rng, now)
+            state = state_of(fixed, released, now)
+    return Finished(room, made)
+
+
+def open_totals(fixed: Fixed) -> np.ndarray:
+    """Return which moves are needed: people come and go only if a block is in no exact total."""
+    known, area = fixed.exact[fixed.leaf], fixed.leaf
+    while (area >= 0).any():
+        known = known | (fixed.exact[area] & (area >= 0))
+        area = np.where(area >= 0, fixed.parent[area], -1)
+    moves = np.ones(RESIZE + 1, dtype=bool)
+    moves[RESIZE] = not known.all()
+    return moves
+

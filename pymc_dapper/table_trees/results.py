@@ -1,0 +1,158 @@
+"""What is said of draws of tables, and files of it."""
+
+import hashlib
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pymc_dapper.counts.trees.streaming import import_arrow, replace
+from pymc_dapper.counts.trees.tree import read_quantiles
+from pymc_dapper.table_trees.chain import Plan
+
+RUN = "_run.json"
+AT_ONCE = 2**22
+"""About so many numbers are in memory at once."""
+MOVES = ("relabel", "swap", "give", "trade", "resize")
+
+
+class TableSummary(NamedTuple):
+    """What is said of a margin, by area and class."""
+
+    mean: np.ndarray
+    sd: np.ndarray
+    """Shape (areas, classes)."""
+    quantiles: np.ndarray
+    """Shape (areas, classes, quantiles)."""
+    ess: np.ndarray
+    r_hat: np.ndarray
+    """Effective draws, and R-hat; nan for counts that are the same in all draws."""
+
+
+class TableDraws:
+    """Draws of the margins of a tree of tables.
+
+    Attributes
+    ----------
+    areas : dict of str to ndarray
+        The areas of each margin.
+    accepted : dict of str to float
+        The share of each kind of moves that was accepted.
+    """
+
+    def __init__(
+        self, draws: dict[str, list[np.ndarray]], areas: dict[str, np.ndarray], made: np.ndarray
+    ):
+        self._draws, self.areas = draws, areas
+        self.accepted = {
+            name: float(done / proposed)
+            for name, (proposed, done) in zip(MOVES, made.tolist(), strict=True)
+            if proposed
+        }
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Return the draws of a margin, of shape (chains, draws, areas, classes)."""
+        if name not in self._draws:
+            raise KeyError(f"no margin {name!r} was kept, but {', '.join(map(repr, self._draws))}")
+        return np.stack(self._draws[name])
+
+    def summary(self, name: str, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> TableSummary:
+        """Summarise the draws of a margin.
+
+        Parameters
+        ----------
+        name : str
+            The name in ``keep``.
+        quantiles : array_like of float, default (0.05, 0.5, 0.95)
+            Which quantiles.
+
+        Returns
+        -------
+        TableSummary
+            Means, standard deviations, quantiles, effective draws and R-hat.
+        """
+        shares = read_quantiles(quantiles)
+        if name not in self._draws:
+            raise KeyError(f"no margin {name!r} was kept, but {', '.join(map(repr, self._draws))}")
+        parts = [part for _, part in self._parts(name, shares)]
+        return TableSummary(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def _parts(self, name: str, shares: np.ndarray) -> Iterator[tuple[slice, TableSummary]]:
+        chains = self._draws[name]
+        draws, n, k = chains[0].shape
+        step = max(1, AT_ONCE // (draws * k * len(chains)))
+        for begin in range(0, n, step):
+            some = slice(begin, begin + step)
+            yield some, _summary(np.stack([x[:, some] for x in chains]), shares)
+
+
+def _summary(x: np.ndarray, shares: np.ndarray) -> TableSummary:
+    """Summarise draws of shape (chains, draws, areas, classes)."""
+    from arviz_stats.base import array_stats
+
+    of = np.moveaxis(x.reshape(-1, *x.shape[2:]), 0, -1)
+    sizes = np.full((2, *x.shape[2:]), np.nan)
+    moved = np.argwhere(np.ptp(of, axis=-1) > 0)
+    for a, k in moved:
+        one = x[:, :, a, k].astype(float)
+        sizes[0, a, k] = array_stats.ess(one, chain_axis=0, draw_axis=1, method="bulk")
+        sizes[1, a, k] = array_stats.rhat(one, chain_axis=0, draw_axis=1)
+    quantiles = np.quantile(of, shares, axis=-1, method="inverted_cdf")
+    return TableSummary(of.mean(axis=-1), of.std(axis=-1), np.moveaxis(quantiles, 0, -1), *sizes)
+
+
+def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:
+    """Take a directory for these results, or check that it is theirs already."""
+    assert plan.folder is not None
+    told = pickle.dumps((data, [plan.margins[name] for name in plan.margins]))
+    mine = {
+        "data": hashlib.sha256(told).hexdigest(),
+        "keep": list(plan.margins),
+        **{name: getattr(plan, name) for name in ("draws", "tune", "thin", "visits", "every")},
+        "chains": chains,
+        "seed": entropy,
+    }
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    file = plan.folder / RUN
+    if not file.is_file():
+        replace(file, json.dumps(mine).encode())
+        return
+    theirs = json.loads(file.read_text(encoding="utf-8"))
+    different = [name for name in mine if mine[name] != theirs.get(name)]
+    if different:
+        raise ValueError(
+            f"results={str(plan.folder)!r} has draws of another tree or of other settings: "
+            f"{', '.join(different)} differ. Give another directory"
+        )
+
+
+def write_summaries(
+    folder: Path, drawn: TableDraws, names: np.ndarray, shares: tuple[float, ...] = (0.05, 0.5, 0.95)
+) -> None:
+    """Write a file of intervals for each margin, some areas after the other."""
+    arrow = import_arrow()
+    for name, areas in drawn.areas.items():
+        file = folder / f"{name}.parquet"
+        beside = file.with_name(f".{file.name}-{os.getpid()}")
+        writer = None
+        for some, part in drawn._parts(name, np.array(shares)):
+            k = part.mean.shape[1]
+            columns = {
+                "area": np.repeat(names[areas[some]], k),
+                "class": np.tile(np.arange(k), part.mean.shape[0]),
+                **{x: getattr(part, x).ravel() for x in ("mean", "sd", "ess", "r_hat")},
+                **{f"q{s:g}": part.quantiles[..., i].ravel() for i, s in enumerate(shares)},
+            }
+            table = arrow.table(columns)
+            if writer is None:
+                writer = arrow.parquet.ParquetWriter(beside, table.schema)
+            writer.write_table(table)
+        assert writer is not None
+        writer.close()
+        os.replace(beside, file)
+

@@ -1,0 +1,243 @@
+"""TableTree: tables of people of all areas of a tree, from noisy counts by crossing queries."""
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pymc_dapper.checks import as_array, random_generator, real_numbers, shown, text, whole_number
+from pymc_dapper.table_trees import reading, start
+from pymc_dapper.table_trees.chain import Finished, Margin, Plan, open_totals, run
+from pymc_dapper.table_trees.results import TableDraws, begin, write_summaries
+
+
+class TableTree:
+    """A table of people of each area of a tree, given noisy counts of crossing queries.
+
+    Areas are parts of one another: blocks, tracts, counties, a state. The people of each block are
+    in cells, such as of age by race. Each query counts the people of an area by classes of cells,
+    with noise, at any areas. :meth:`sample` draws the tables of all blocks together, and keeps the
+    margins that are asked for.
+
+    Parameters
+    ----------
+    parent : array_like of int, shape (areas,)
+        The area that each is a part of; -1 for none. Areas without parts are blocks.
+    queries : dict of str to TableQuery
+        What was released, by name.
+    prior : "flat", array_like or frozen distribution of scipy.stats, default "flat"
+        The prior of each block's total, as in :class:`CountTree`.
+    concentration : float or array_like, shape (cells,), optional
+        Parameters of the Dirichlet prior of proportions. One over the number of cells by default:
+        together they weigh as much as one person.
+    shared : int, optional
+        The blocks of an area at this depth have the same unknown proportions; roots have depth 0.
+        By default those of an area just above the blocks.
+    impossible : array_like of bool, shape (cells,) or (areas, cells), optional
+        Cells that must be empty (structural zeros).
+    names : sequence, optional
+        Names of areas, for messages and results.
+
+    Raises
+    ------
+    ValueError
+        If queries don't fit the areas or each other; if no totals fit; or if a total is unbounded.
+
+    See Also
+    --------
+    CountTree : One count for each area, exactly and without a chain.
+
+    Notes
+    -----
+    The prior: a block's total n follows ``prior``. Each of its people is in cell c with probability
+    p[c], and p is shared by all blocks of a group, with p ~ Dirichlet(concentration). The p are
+    summed out. So blocks of a group differ in their proportions by chance alone, as far as the
+    prior knows, and groups are independent.
+
+    The moves are Metropolis's: a person changes cell; two people of two blocks change places; any
+    number moves to another block; people come and go if no exact total forbids it. They take time
+    by people and by the noisy counts that change. Memory is by blocks and cells, 8 bytes each, and
+    8 for each noisy count.
+
+    Examples
+    --------
+    >>> released = [[90, 30], [41, 17], [55, 8]]
+    >>> query = pmd.TableQuery([0, 1], released, scale=5.0)
+    >>> tree = pmd.TableTree([-1, 0, 0], {"age": query}, prior=stats.poisson(60))
+    >>> found = tree.sample(keep={"age": ("age", [0, 1, 2])}, random_seed=1)
+    """
+
+    def __init__(
+        self,
+        parent: ArrayLike,
+        queries: Mapping[str, Any],
+        *,
+        prior: Any = "flat",
+        concentration: Any = None,
+        shared: int | None = None,
+        impossible: Any = None,
+        names: Any = None,
+    ):
+        self._areas = areas = reading.read_geography(parent)
+        n = areas.parent.size
+        self._names = np.arange(n) if names is None else as_array(names)
+        if self._names.shape != (n,):
+            raise ValueError(f"names must be as many as areas, {n}, got {shown(self._names)}")
+        self._queries = reading.read_queries(queries, n)
+        self._n_cells = n_cells = np.size(next(iter(self._queries.values())).classes)
+        told = reading.told_totals(self._queries, n)
+        group, together = reading.read_shared(shared, areas)
+        alpha = reading.read_alpha(concentration, impossible, areas, together, n_cells)
+        self._fixed, self._released = reading.to_kernels(
+            areas, self._queries, told, (group, together, alpha), prior
+        )
+        self._tree = start.tree_of_totals(areas, told, prior, names)
+        self._moves = open_totals(self._fixed)
+        self._told = told
+
+    def __repr__(self) -> str:
+        """Summarise the tree."""
+        n, blocks = self._areas.parent.size, self._areas.leaf.size
+        return f"<TableTree: {n} areas, {blocks} of them blocks, of {self._n_cells} cells>"
+
+    def _margins(self, keep: Any) -> dict[str, Margin]:
+        if not isinstance(keep, Mapping) or not keep:
+            raise TypeError(
+                "keep must be a dict of (query, areas) by name, where the query is a name or the "
+                f"class of each cell; got {shown(keep)}"
+            )
+        found = {}
+        for name, wanted in keep.items():
+            if text(name, "names in keep").startswith("_") or "/" in name:
+                raise ValueError(f"keep: a name must not begin with '_' or have '/', got {name!r}")
+            try:
+                query, areas = wanted
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"keep[{name!r}] must be (query, areas), got {shown(wanted)}"
+                ) from None
+            if isinstance(query, str):
+                if query not in self._queries:
+                    raise ValueError(
+                        f"keep[{name!r}]: there is no query {query!r}, but "
+                        f"{', '.join(map(repr, self._queries))}"
+                    )
+                query = self._queries[query].classes
+            classes = real_numbers(query, f"keep[{name!r}]", vector=True, finite=True)
+            if (
+                classes.size != self._n_cells
+                or np.any(classes != np.round(classes))
+                or classes.min() < -1
+                or not 0 <= classes.max() < self._n_cells
+            ):
+                raise ValueError(
+                    f"keep[{name!r}]: classes must be whole numbers from -1 on, one for each of "
+                    f"the {self._n_cells} cells"
+                )
+            numbers = real_numbers(areas, f"keep[{name!r}]", vector=True, finite=True)
+            n = self._areas.parent.size
+            if np.any(numbers != np.round(numbers)) or numbers.min() < 0 or numbers.max() >= n:
+                raise ValueError(f"keep[{name!r}]: areas must be from 0 to {n - 1}")
+            rows, which = np.full(n, -1), numbers.astype(np.int64)
+            if np.unique(which).size < which.size:
+                raise ValueError(f"keep[{name!r}]: an area is named twice")
+            rows[which] = np.arange(which.size)
+            found[name] = Margin(rows, classes.astype(np.int64), which)
+        return found
+
+    def sample(
+        self,
+        draws: int = 1000,
+        *,
+        keep: Mapping[str, Any],
+        tune: int = 200,
+        chains: int = 2,
+        thin: int = 1,
+        visits: int = 4,
+        random_seed: Any = None,
+        executor: Executor | None = None,
+        results: str | Path | None = None,
+        every: int = 100,
+    ) -> TableDraws:
+        """Draw tables, and keep margins.
+
+        Parameters
+        ----------
+        draws : int, default 1000
+            Draws of each chain.
+        keep : dict of str to (query, areas)
+            The margins to keep: counts of the areas, given by their numbers, by the classes of a
+            query, which is named, or given by the class of each cell.
+        tune : int, default 200
+            Sweeps before the first draw.
+        chains : int, default 2
+            Number of chains.
+        thin : int, default 1
+            Sweeps for each draw.
+        visits : int, default 4
+            How often a sweep proposes to change the total of each block. A sweep proposes another
+            cell and another place for each person once.
+        random_seed : int, Generator, ..., optional
+            The same seed gives the same draws with any executor. Needed to go on.
+        executor : Executor, optional
+            Where chains run: of ``concurrent.futures``, or Dask's ``Client.get_executor()``.
+        results : path, optional
+            A directory. Draws are written to it, not kept in memory: 4 bytes for each number. A
+            call after a kill goes on, with the same draws. At the end, intervals are written to a
+            Parquet file by margin; :meth:`summarise` does it at any time.
+        every : int, default 100
+            Draws from one writing of the state to the next.
+
+        Returns
+        -------
+        TableDraws
+            The draws of each margin, and what is said of them.
+
+        Raises
+        ------
+        ValueError
+            If no totals fit the release, or ``results`` has those of other settings.
+        """
+        plan = Plan(
+            whole_number(draws, "draws", at_least=1),
+            whole_number(tune, "tune", at_least=0),
+            whole_number(thin, "thin", at_least=1),
+            whole_number(visits, "visits", at_least=1),
+            self._margins(keep),
+            None if results is None else Path(text(str(results), "results")),
+            whole_number(every, "every", at_least=1),
+        )
+        n_chains = whole_number(chains, "chains", at_least=1)
+        entropy = int(random_generator(random_seed, "random_seed").integers(2**63))
+        if executor is not None and not hasattr(executor, "submit"):
+            raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
+        if plan.folder is not None:
+            begin(plan, n_chains, entropy, (self._fixed, self._released))
+        of_totals = np.where(np.isnan(self._told.value), 0.0, self._told.value).clip(0)
+        shares = start.compositions(self._areas, self._queries, self._fixed, of_totals)
+        tasks = []
+        for chain, seed in enumerate(np.random.SeedSequence(entropy).spawn(n_chains)):
+            of_start, of_moves = seed.spawn(2)
+            rng = np.random.default_rng(of_start)
+            first = start.first_people(rng, self._areas, self._tree, self._fixed, shares)
+            tasks.append(
+                (chain, self._fixed, self._released, first, of_moves, self._moves, plan)
+            )
+        if executor is None:
+            found = [run(*task) for task in tasks]
+        else:
+            found = [future.result() for future in [executor.submit(run, *t) for t in tasks]]
+        drawn = self._drawn(plan, found)
+        if plan.folder is not None:
+            write_summaries(plan.folder, drawn, self._names)
+        return drawn
+
+    def _drawn(self, plan: Plan, found: list[Finished]) -> TableDraws:
+        return TableDraws(
+            {name: [chain.draws[name] for chain in found] for name in plan.margins},
+            {name: margin.areas for name, margin in plan.margins.items()},
+            np.sum([chain.made for chain in found], axis=0),
+        )
