@@ -73,7 +73,7 @@ from .steps.function import FunctionStep
 from .steps.gibbs import GibbsStep
 from .studies import study
 from .synthetic import combine, synthetic_data
-from .table_trees.reading import TableQuery
+from .table_trees.given import TableQuery
 from .table_trees.tree import TableTree
 from .tabulation import TabulationError, tabulate
 

@@ -168,6 +168,21 @@ VALID = {
         "prior": "flat",
         "names": ["a", "b", "c"],
     },
+    "TableQuery": lambda: {
+        "classes": [0, 1],
+        "released": [[4.0, 5.0], [np.nan, np.nan]],
+        "scale": 1.0,
+        "noise": "gaussian",
+    },
+    "TableTree": lambda: {
+        "parent": [-1, 0],
+        "queries": {"age": pmd.TableQuery([0, 1], [[4.0, 5.0], [np.nan, np.nan]], 1.0)},
+        "prior": np.log([0.5, 0.5]),
+        "concentration": [0.5, 0.5],
+        "shared": 0,
+        "impossible": [True, False],
+        "names": ["a", "b"],
+    },
     "solve_tree_files": lambda: {
         "source": "nowhere",
         "target": "nowhere",

@@ -6,7 +6,7 @@ people, and residuals (released minus count) decide.
 
 - `kernels`: the moves. A residual is touched only if its count changes. Priors cancel in most
   ratios: people are picked at random, and newcomers come from their group's composition.
-- `reading` checks what users give, and `start` has the first tables: block totals drawn by
+- `given` checks what users give, and `start` has the first tables: block totals drawn by
   `CountTree`, cells by the composition that larger areas suggest.
 - `chain` runs a chain, and keeps its state in a file; `tree` has the class, and `results` what is
   said of draws.

@@ -137,4 +137,3 @@ def open_totals(fixed: Fixed) -> np.ndarray:
     moves = np.ones(RESIZE + 1, dtype=bool)
     moves[RESIZE] = not known.all()
     return moves
-

@@ -57,7 +57,7 @@ class Fixed(NamedTuple):
 class Tables(NamedTuple):
     """Counts, and which of them aren't zero. The last row is a hand, with people on the move."""
 
-    count: np.ndarray
+    counts: np.ndarray
     """Int32, shape (rows, cells)."""
     cells: np.ndarray
     """Int16, shape (rows, cells): the cells with people come first."""
@@ -77,8 +77,8 @@ class State(NamedTuple):
 @njit
 def add(tables: Tables, row: int, cell: int, n: int) -> None:
     """Add people to a cell, or take them away."""
-    before = tables.count[row, cell]
-    tables.count[row, cell] = before + n
+    before = tables.counts[row, cell]
+    tables.counts[row, cell] = before + n
     tables.total[row] += n
     if before == 0 and n != 0:
         tables.cells[row, tables.occupied[row]] = cell
@@ -97,7 +97,7 @@ def pick(tables: Tables, row: int, u: float) -> int:
     left = int(u)
     for k in range(tables.occupied[row] - 1):
         cell = tables.cells[row, k]
-        left -= tables.count[row, cell]
+        left -= tables.counts[row, cell]
         if left < 0:
             return cell
     return tables.cells[row, tables.occupied[row] - 1]
@@ -122,7 +122,7 @@ def log_total(fixed: Fixed, b: int, n: int) -> float:
     if n < 0:
         return -np.inf
     if fixed.prior[b] != OF_TABLE:
-        return log_prior(fixed, b, n)
+        return log_prior(fixed, b, n)  # type: ignore[arg-type]  # has what it reads
     table = int(fixed.first[b])
     at = fixed.table_starts[table] + n - fixed.table_lowest[table]
     if n < fixed.table_lowest[table] or at >= fixed.table_starts[table + 1]:
@@ -217,9 +217,7 @@ def relabel(rng: np.random.Generator, fixed: Fixed, state: State, b: int) -> boo
 
 
 @njit
-def swap(
-    rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, top: int
-) -> bool:
+def swap(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, top: int) -> bool:
     """Propose that a person of each of two blocks, within an area, changes places."""
     people, groups, g1, g2 = state.people, state.groups, fixed.group[b1], fixed.group[b2]
     if b1 == b2 or people.total[b2] == 0:
@@ -266,7 +264,7 @@ def put(people: Tables, row: int) -> None:
     hand = people.total.size - 1
     while people.occupied[hand]:
         c = people.cells[hand, people.occupied[hand] - 1]
-        n = people.count[hand, c]
+        n = people.counts[hand, c]
         add(people, row, c, n)
         add(people, hand, c, -n)
 
@@ -277,7 +275,7 @@ def log_urn(fixed: Fixed, groups: Tables, g: int, c: int, n: int) -> float:
     alpha = fixed.alpha[g, c]
     if alpha == 0:
         return -np.inf
-    now = groups.count[g, c] + alpha
+    now = groups.counts[g, c] + alpha
     return math.log(now) if n == 1 else math.lgamma(now + n) - math.lgamma(now)
 
 
@@ -301,7 +299,7 @@ def give(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int,
         gain -= math.lgamma(other + n) - math.lgamma(other)
     for k in range(people.occupied[hand]):
         c = people.cells[hand, k]
-        m = people.count[hand, c]
+        m = people.counts[hand, c]
         if g1 != g2:
             add(groups, g1, c, -m)
             gain += log_urn(fixed, groups, g2, c, m) - log_urn(fixed, groups, g1, c, m)
@@ -312,7 +310,7 @@ def give(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int,
         return True
     for k in range(people.occupied[hand]):
         c = people.cells[hand, k]
-        m = people.count[hand, c]
+        m = people.counts[hand, c]
         add(groups, g1, c, m)
         add(groups, g2, c, -m)
         move(fixed, residual, b1, c, b2, c, -m, -1)
@@ -363,7 +361,7 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
     sign = 1 if n > 0 else -1
     for k in range(people.occupied[hand]):
         c = people.cells[hand, k]
-        m = sign * people.count[hand, c]
+        m = sign * people.counts[hand, c]
         gain += move(fixed, state.residual, -1, -1, b, c, m, -1)
         if n < 0:
             add(groups, g, c, m)
@@ -371,7 +369,7 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
     if not accepted:
         for k in range(people.occupied[hand]):
             c = people.cells[hand, k]
-            m = sign * people.count[hand, c]
+            m = sign * people.counts[hand, c]
             move(fixed, state.residual, -1, -1, b, c, -m, -1)
             add(groups, g, c, -m)
     if accepted == (n > 0):
@@ -379,7 +377,7 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
     else:
         while people.occupied[hand]:
             c = people.cells[hand, people.occupied[hand] - 1]
-            add(people, hand, c, -people.count[hand, c])
+            add(people, hand, c, -people.counts[hand, c])
     return accepted
 
 
@@ -483,7 +481,9 @@ def sweep(
 
 
 @njit
-def settle(fixed: Fixed, state: State, blocks: np.ndarray, cells: np.ndarray, n: np.ndarray) -> None:
+def settle(
+    fixed: Fixed, state: State, blocks: np.ndarray, cells: np.ndarray, n: np.ndarray
+) -> None:
     """Put people into an empty tree: n of a block's cell, one after the other."""
     for k in range(blocks.size):
         add(state.people, blocks[k], cells[k], n[k])
@@ -519,5 +519,5 @@ def tally(
             a = fixed.leaf[b]
             while a >= 0:
                 if rows[a] >= 0:
-                    out[rows[a], classes[c]] += people.count[b, c]
+                    out[rows[a], classes[c]] += people.counts[b, c]
                 a = fixed.parent[a]

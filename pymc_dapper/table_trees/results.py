@@ -132,7 +132,10 @@ def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:
 
 
 def write_summaries(
-    folder: Path, drawn: TableDraws, names: np.ndarray, shares: tuple[float, ...] = (0.05, 0.5, 0.95)
+    folder: Path,
+    drawn: TableDraws,
+    names: np.ndarray,
+    shares: tuple[float, ...] = (0.05, 0.5, 0.95),
 ) -> None:
     """Write a file of intervals for each margin, some areas after the other."""
     arrow = import_arrow()
@@ -155,4 +158,3 @@ def write_summaries(
         assert writer is not None
         writer.close()
         os.replace(beside, file)
-

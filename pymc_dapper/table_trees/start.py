@@ -8,7 +8,7 @@ from pymc_dapper.checks import about
 from pymc_dapper.counts.trees.tree import CountTree
 from pymc_dapper.table_trees import compiled
 from pymc_dapper.table_trees.kernels import Fixed, State, Tables
-from pymc_dapper.table_trees.reading import Geography, Told, TableQuery
+from pymc_dapper.table_trees.given import Geography, TableQuery, Told
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Blocks, cells and how many people are there: the people of a state."""
@@ -100,4 +100,4 @@ def entries_of(people: Tables) -> Entries:
     inside = np.arange(people.cells.shape[1]) < people.occupied[:, None]
     blocks = np.nonzero(inside)[0]
     cells = people.cells[inside].astype(np.int64)
-    return blocks, cells, people.count[blocks, cells].astype(np.int64)
+    return blocks, cells, people.counts[blocks, cells].astype(np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import as_array, random_generator, real_numbers, shown, text, whole_number
-from pymc_dapper.table_trees import reading, start
+from pymc_dapper.table_trees import given, start
 from pymc_dapper.table_trees.chain import Finished, Margin, Plan, open_totals, run
 from pymc_dapper.table_trees.results import TableDraws, begin, write_summaries
 
@@ -81,17 +81,17 @@ class TableTree:
         impossible: Any = None,
         names: Any = None,
     ):
-        self._areas = areas = reading.read_geography(parent)
+        self._areas = areas = given.read_geography(parent)
         n = areas.parent.size
         self._names = np.arange(n) if names is None else as_array(names)
         if self._names.shape != (n,):
             raise ValueError(f"names must be as many as areas, {n}, got {shown(self._names)}")
-        self._queries = reading.read_queries(queries, n)
+        self._queries = given.read_queries(queries, n)
         self._n_cells = n_cells = np.size(next(iter(self._queries.values())).classes)
-        told = reading.told_totals(self._queries, n)
-        group, together = reading.read_shared(shared, areas)
-        alpha = reading.read_alpha(concentration, impossible, areas, together, n_cells)
-        self._fixed, self._released = reading.to_kernels(
+        told = given.told_totals(self._queries, n)
+        group, together = given.read_shared(shared, areas)
+        alpha = given.read_alpha(concentration, impossible, areas, together, n_cells)
+        self._fixed, self._released = given.to_kernels(
             areas, self._queries, told, (group, together, alpha), prior
         )
         self._tree = start.tree_of_totals(areas, told, prior, names)
@@ -223,9 +223,7 @@ class TableTree:
             of_start, of_moves = seed.spawn(2)
             rng = np.random.default_rng(of_start)
             first = start.first_people(rng, self._areas, self._tree, self._fixed, shares)
-            tasks.append(
-                (chain, self._fixed, self._released, first, of_moves, self._moves, plan)
-            )
+            tasks.append((chain, self._fixed, self._released, first, of_moves, self._moves, plan))
         if executor is None:
             found = [run(*task) for task in tasks]
         else:

@@ -100,7 +100,9 @@ def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> Tabl
         of = real_numbers(classes, "classes", vector=True, finite=True)
         k = values.shape[1]
         if n_cells not in (None, of.size):
-            raise ValueError(f"classes must have {n_cells} cells, as the query before, got {of.size}")
+            raise ValueError(
+                f"classes must have {n_cells} cells, as the query before, got {of.size}"
+            )
         if np.any(of != np.round(of)) or of.min() < -1 or of.max() >= k:
             raise ValueError(f"classes must be whole numbers from -1 to {k - 1}")
         empty = np.setdiff1d(np.arange(k), of)
@@ -109,7 +111,9 @@ def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> Tabl
         known = ~np.isnan(values)
         scales = real_numbers(scale, "scale")
         if scales.shape not in ((), (n_areas,)):
-            raise ValueError(f"scale must be a number, or have shape ({n_areas},), one for each area")
+            raise ValueError(
+                f"scale must be a number, or have shape ({n_areas},), one for each area"
+            )
         scales = np.broadcast_to(scales, n_areas)
         measured = known.any(axis=1)
         if not np.all((scales >= 0) & (scales < np.inf) | ~measured):
@@ -150,9 +154,9 @@ def told_totals(queries: dict[str, TableQuery], n_areas: int) -> Told:
     weight, total = np.zeros(n_areas), np.zeros(n_areas)
     exact = np.full(n_areas, np.nan)
     for name, (classes, released, scale, _) in queries.items():
-        if np.min(classes) < 0:
+        if np.asarray(classes).min() < 0:
             continue
-        sums = np.sum(released, axis=1)
+        sums = np.asarray(released).sum(axis=1)
         known = ~np.isnan(sums)
         is_exact = known & (np.asarray(scale) == 0)
         if np.any(is_exact & ~np.isnan(exact) & (sums != exact)):

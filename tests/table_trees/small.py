@@ -1,0 +1,68 @@
+"""Small trees of tables whose posterior can be listed: crossing queries, and structural zeros."""
+
+import numpy as np
+import pymc_dapper as pmd
+from tests.monte_carlo import z_score_of_mean
+from tests.table_trees.by_enumeration import Enumerated
+
+NAN = np.nan
+PARENT = [-1, 0, 0, 1, 1, 2, 2]
+INSIDE = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1], *np.eye(4, dtype=int)]
+ALPHA = np.array([0.5, 0.3, 1.0, 0.7])
+CELLS = [0, 1, 2, 3]
+
+
+def log_prior(most):
+    """Many blocks are empty, and many have two people."""
+    n = np.arange(most + 1)
+    p = 0.6**n * (1 + 3 * (n == 0) + 5 * (n == 2))
+    return np.log(p / p.sum())
+
+
+def example(is_exact):
+    """A tree of tables of 4 blocks and 4 cells, and its posterior: 3 people, or 3 at most."""
+    most = 3
+    total = [[most if is_exact else 2], [2], [NAN], [1], [0], [2], [1]]
+    queries = {
+        "total": pmd.TableQuery([0] * 4, total, [0 if is_exact else 1, 1.5, 1, 2, 2, 2, 2]),
+        "age": pmd.TableQuery(
+            [0, 0, 1, 1], [[2, 1], [1, 1], [0, 1], [1, 0], [0, 0], [NAN, 1], [2, -1]], 1.2
+        ),
+        "race": pmd.TableQuery(
+            [0, 1, 0, -1],
+            [[1, 1], [0, 1], [1, 1], [1, 0], [0, 1], [0, 1], [NAN, NAN]],
+            [0.8, 1, 1, 2, 2, 2, 2],
+        ),
+    }
+    impossible = np.zeros((7, 4), dtype=bool)
+    impossible[2, 1] = True
+    prior = log_prior(1 if not is_exact else most)
+    tree = pmd.TableTree(PARENT, queries, prior=prior, concentration=ALPHA, impossible=impossible)
+    padded = np.append(prior, np.full(9, -np.inf))
+    posterior = Enumerated(
+        [most] if is_exact else range(5),
+        INSIDE,
+        [query[:3] for query in queries.values()],
+        padded,
+        np.array([ALPHA, ALPHA * [1, 0, 1, 1]]),
+        np.array([0, 0, 1, 1]),
+    )
+    return tree, posterior
+
+
+def largest_z(draws, posterior):
+    """Compare means and squares of all counts, in units of Monte Carlo standard errors.
+
+    ``draws`` have shape (draws, areas, cells).
+    """
+    x = draws.reshape(len(draws), -1).astype(float)
+    exact = posterior.areas.reshape(len(posterior.p), -1)
+    largest = 0.0
+    for power in (1, 2):
+        expected = posterior.p @ exact**power
+        for drawn, mean in zip((x**power).T, expected, strict=True):
+            if np.ptp(drawn) > 0:
+                largest = max(largest, abs(z_score_of_mean(drawn, mean)))
+            elif abs(drawn[0] - mean) > 1e-4:
+                largest = np.inf
+    return largest

@@ -1,0 +1,107 @@
+"""The moves: together they have the listed posterior, and each fault in one of them shows."""
+
+import inspect
+
+import numpy as np
+import pytest
+from numba import njit
+
+from pymc_dapper.table_trees import compiled, kernels
+from pymc_dapper.table_trees.chain import Margin
+from pymc_dapper.table_trees.start import state_of
+from tests.table_trees.small import CELLS, example, largest_z
+
+RELABEL, SWAP, GIVE, TRADE, RESIZE = range(5)
+ALL = (RELABEL, SWAP, GIVE, TRADE, RESIZE)
+
+
+def chain(tree, sweep, draws, moves=ALL):
+    """Draw tables of all areas, starting from a possible one."""
+    fixed = tree._fixed
+    rng = np.random.default_rng(5)
+    start = (np.array([0, 2]), np.array([0, 3]), np.array([1, 1]))
+    if not tree._moves[RESIZE]:
+        start = (np.array([0, 2]), np.array([0, 3]), np.array([2, 1]))
+    state = state_of(fixed, tree._released, start)
+    on = np.isin(np.arange(5), moves) & tree._moves
+    margin = Margin(np.arange(7), np.array(CELLS), np.arange(7))
+    out, made = np.zeros((draws, 7, 4), dtype=np.int64), np.zeros((5, 2), dtype=np.int64)
+    for one in out:
+        sweep(rng, fixed, state, 2, on, made)
+        compiled.tally(fixed, state.people, margin.rows, margin.classes, one)
+    return out, made, state
+
+
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_all_tables_listed(is_exact):
+    tree, posterior = example(is_exact)
+    draws, made, state = chain(tree, compiled.sweep, 20_000)
+    assert largest_z(draws, posterior) < 4.5
+    assert (made[: 4 if is_exact else 5, 1] > 0).all()
+    # What is kept up to date is what is counted anew.
+    blocks, cells = np.nonzero(state.people.counts)
+    anew = state_of(
+        tree._fixed, tree._released, (blocks, cells, state.people.counts[blocks, cells].astype(int))
+    )
+    np.testing.assert_array_equal(anew.residual, state.residual)
+    for mine, other in zip(anew[1:], state[1:], strict=True):
+        np.testing.assert_array_equal(mine.counts, other.counts)
+        np.testing.assert_array_equal(mine.total, other.total)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("moves", [(RELABEL, GIVE), (TRADE,), (SWAP, TRADE), ALL])
+@pytest.mark.parametrize("is_exact", [True, False])
+def test_some_of_the_moves(moves, is_exact):
+    tree, posterior = example(is_exact)
+    moves = moves if is_exact else (*moves, RESIZE)
+    draws, _, _ = chain(tree, compiled.sweep, 60_000, moves)
+    assert largest_z(draws, posterior) < 4.5
+
+
+FAULTS = {
+    "a person changes cell, in spite of the noise": (
+        "if accept(rng, move(fixed, state.residual, b, c1, b, c2, 1, -1)):",
+        "if accept(rng, 0.5 * move(fixed, state.residual, b, c1, b, c2, 1, -1)):",
+    ),
+    "people change places, whatever the groups": (
+        "gain += log_urn(fixed, groups, g, come, 1) - log_urn(fixed, groups, g, gone, 1)",
+        "gain += 0.0",
+    ),
+    "people move, whatever the totals' prior": (
+        "gain -= log_total(fixed, b1, n1) + log_total(fixed, b2, n2)",
+        "gain = 0.0",
+    ),
+    "people move, whatever the groups": (
+        "gain += log_urn(fixed, groups, g2, c, m) - log_urn(fixed, groups, g1, c, m)",
+        "gain += 0.0",
+    ),
+    "a residual is forgotten": ("residual[at + other] = r - n", "pass"),
+    "people come, whatever the total's prior": (
+        "gain -= log_total(fixed, b, before)",
+        "gain = 0.0",
+    ),
+    "newcomers from the prior": ("if u < n:", "if u < -1:"),
+    "who gives is drawn for two moves at once": (
+        "one, other = pair(rng, b, block_of(rng, fixed, area))",
+        "one, other = b, block_of(rng, fixed, area)",
+    ),
+}
+
+
+def broken_sweep(line, new):
+    """The sweep of kernels with a fault."""
+    source = inspect.getsource(kernels)
+    assert line in source
+    names = {"__name__": "broken", "njit": njit}
+    exec(compile(source.replace(line, new), "<broken kernels>", "exec"), names)
+    return names["sweep"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_show(fault):
+    is_exact = not fault.startswith("people come")
+    tree, posterior = example(is_exact)
+    draws, _, _ = chain(tree, broken_sweep(*FAULTS[fault]), 60_000)
+    assert largest_z(draws, posterior) > 6

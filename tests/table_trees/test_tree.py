@@ -1,0 +1,105 @@
+"""TableTree: what it draws where CountTree knows the answer, the same draws again, and refusals."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import pymc_dapper as pmd
+from pymc_dapper.table_trees import chain as chain_module
+from tests.table_trees.small import CELLS, NAN, example, log_prior
+
+KEEP = {"all": (CELLS, range(7)), "state": ("race", [0])}
+
+
+def test_totals_alone_are_those_of_count_tree():
+    """One query of all cells: whatever cells people are in."""
+    released, scale = np.array([9.0, NAN, 4, 2, 5, -3]), np.array([0, 1.0, 2, 4, 4, 4])
+    parent, prior = [-1, 0, 0, 1, 1, 2], log_prior(60)
+    by_messages = pmd.CountTree(parent, released, scale, prior=prior)
+    query = pmd.TableQuery([0, 0, 0], released[:, None], scale)
+    tree = pmd.TableTree(parent, {"total": query}, prior=prior, concentration=0.4)
+    drawn = tree.sample(20_000, keep={"total": ("total", range(6))}, random_seed=1)
+    effective = drawn.summary("total").ess[1:, 0].min()
+    x = drawn["total"].reshape(-1, 6)
+    for node in range(6):
+        lowest, pmf = by_messages.pmf(node)
+        shares = np.bincount(x[:, node], minlength=lowest + len(pmf))[lowest:] / len(x)
+        # Of several hundred shares, each with this standard error at most.
+        assert np.abs(shares[: len(pmf)] - pmf).max() < 4.5 * np.sqrt(0.25 / effective)
+        assert shares.sum() == pytest.approx(1)
+
+
+def test_the_same_draws_in_threads_and_after_a_kill(tmp_path, monkeypatch):
+    tree, _ = example(True)
+    options = {"keep": KEEP, "random_seed": 3, "tune": 5, "every": 10}
+    once = tree.sample(40, **options)
+    with ThreadPoolExecutor(2) as threads:
+        again = tree.sample(40, executor=threads, **options)
+    np.testing.assert_array_equal(again["all"], once["all"])
+    assert not np.array_equal(once["all"][0], once["all"][1])
+
+    write, left = chain_module._write, [3]
+
+    def killed(*args):
+        write(*args)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(chain_module, "_write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tree.sample(40, results=tmp_path, **options)
+    monkeypatch.setattr(chain_module, "_write", write)
+    resumed = tree.sample(40, results=tmp_path, **options)
+    np.testing.assert_array_equal(resumed["all"], once["all"])
+    np.testing.assert_array_equal(resumed["state"], once["state"])
+    with pytest.raises(ValueError, match="other settings: draws differ"):
+        tree.sample(41, results=tmp_path, **options)
+
+
+def test_margins_of_all_levels_are_of_one_table():
+    tree, _ = example(True)
+    drawn = tree.sample(20, keep=KEEP, random_seed=1)
+    x = drawn["all"]
+    np.testing.assert_array_equal(x[:, :, 1], x[:, :, 3:5].sum(axis=2))
+    np.testing.assert_array_equal(x[:, :, 0], x[:, :, 1:3].sum(axis=2))
+    race = np.stack([x[:, :, :1, [0, 2]].sum(axis=-1), x[:, :, :1, 1]], axis=-1)
+    np.testing.assert_array_equal(drawn["state"], race)
+    assert (x[:, :, [2, 5, 6], 1] == 0).all()  # impossible
+    assert (x[:, :, 0].sum(axis=-1) == 3).all()
+    assert set(drawn.accepted) == {"relabel", "swap", "give", "trade"}
+    assert repr(tree) == "<TableTree: 7 areas, 4 of them blocks, of 4 cells>"
+
+
+@pytest.mark.parametrize(
+    ("keep", "error", "message"),
+    [
+        (None, TypeError, "keep must be a dict"),
+        ({"a": ("age",)}, TypeError, "must be .query, areas."),
+        ({"a": ("sex", [0])}, ValueError, "no query 'sex', but 'total', 'age', 'race'"),
+        ({"a": ([0, 1], [0])}, ValueError, "one for each of the 4 cells"),
+        ({"a": ("age", [7])}, ValueError, "areas must be from 0 to 6"),
+        ({"a": ("age", [1, 1])}, ValueError, "an area is named twice"),
+        ({"_a": ("age", [1])}, ValueError, "must not begin with '_'"),
+    ],
+)
+def test_margins_that_cannot_be_kept(keep, error, message):
+    tree, _ = example(True)
+    with pytest.raises(error, match=message):
+        tree.sample(10, keep=keep)
+
+
+def test_totals_without_a_limit_are_refused():
+    query = pmd.TableQuery([0, 1], [[3.0, NAN], [NAN, NAN]], 1.0)
+    with pytest.raises(ValueError, match="totals of all cells: node 1 has no limit"):
+        pmd.TableTree([-1, 0], {"age": query})
+    pmd.TableTree([-1, 0], {"age": query}, prior=stats.poisson(3.0))
+
+
+def test_exact_totals_that_do_not_fit_are_refused():
+    query = pmd.TableQuery([0, 0], [[3.0], [4.0]], 0)
+    tree = pmd.TableTree([-1, 0], {"total": query}, prior=log_prior(9))
+    with pytest.raises(ValueError, match="no counts fit the release at node"):
+        tree.sample(10, keep={"total": ("total", [0])})
