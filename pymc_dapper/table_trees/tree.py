@@ -84,7 +84,7 @@ class TableTree:
         self._areas = areas = given.read_geography(parent)
         n = areas.parent.size
         self._names = np.arange(n) if names is None else as_array(names)
-        if self._names.shape != (n,):
+        if self._names.shape != (n,) or np.ma.is_masked(names):
             raise ValueError(f"names must be as many as areas, {n}, got {shown(self._names)}")
         self._queries = given.read_queries(queries, n)
         self._n_cells = n_cells = np.size(next(iter(self._queries.values())).classes)

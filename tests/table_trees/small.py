@@ -1,6 +1,7 @@
 """Small trees of tables whose posterior can be listed: crossing queries, and structural zeros."""
 
 import numpy as np
+
 import pymc_dapper as pmd
 from tests.monte_carlo import z_score_of_mean
 from tests.table_trees.by_enumeration import Enumerated
