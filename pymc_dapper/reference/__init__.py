@@ -74,7 +74,11 @@ from pymc_dapper.reference.rejection_abc import (
     rejection_abc_model,
 )
 from pymc_dapper.reference.reversible_jump import ReversibleJumpDraws, reversible_jump
-from pymc_dapper.reference.tree_least_squares import TreeLeastSquares, tree_least_squares
+from pymc_dapper.reference.tree_least_squares import (
+    TreeLeastSquares,
+    table_tree_least_squares,
+    tree_least_squares,
+)
 
 __all__ = [
     "CountRegression",
@@ -118,6 +122,7 @@ __all__ = [
     "release_law",
     "reversible_jump",
     "sample_under_invariants",
+    "table_tree_least_squares",
     "tree_least_squares",
     "ump_test",
     "umpu_test",
