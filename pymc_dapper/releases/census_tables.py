@@ -11,27 +11,17 @@ from pymc_dapper.releases.census_codes import PRODUCTS, ZEROS, classes_of
 from pymc_dapper.releases.labels import told
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
-
-
-class Counted(NamedTuple):
-    """A query of a tree of tables."""
-
-    classes: np.ndarray
-    """Int, shape (cells,): the class of each cell."""
-    released: np.ndarray
-    """Float, shape (areas, classes); nan in areas where it wasn't asked."""
-    scale: np.ndarray
-    """Float, shape (areas,): sigma of the noise, 0 for an exact count."""
+from pymc_dapper.table_trees.given import TableQuery
 
 
 class CensusTables(NamedTuple):
-    """A census as a tree of tables."""
+    """What `TableTree` takes."""
 
     geocodes: tuple[str, ...]
     """Of each area."""
     parent: np.ndarray
     """Int, shape (areas,): the area that each is a part of, -1 for none."""
-    queries: dict[str, Counted]
+    queries: dict[str, TableQuery]
     impossible: np.ndarray
     """Bool, shape (cells,): structural zeros."""
     values: dict[str, np.ndarray]
@@ -46,7 +36,7 @@ def census_tables(
     exact: Mapping[str, int] | None = None,
     parents: Mapping[str, str] | None = None,
 ) -> CensusTables:
-    """Arrange what `read_census` read as a tree of tables: a table of people for each area.
+    """Arrange what `read_census` read for `TableTree`: a table of people of each area.
 
     Values of attributes that no query tells apart are merged. Of the 2,016 cells of the
     redistricting data, 252 are left if no query is by group quarters.
@@ -78,7 +68,13 @@ def census_tables(
     Examples
     --------
     >>> tables = releases.census_tables(release, exact={"56": 576851})
-    >>> classes, released, scale = tables.queries["hispanic * cenrace"]
+    >>> tree = pmd.TableTree(
+    ...     tables.parent,
+    ...     tables.queries,
+    ...     impossible=tables.impossible,
+    ...     names=tables.geocodes,
+    ...     prior=stats.nbinom(0.5, 0.02),
+    ... )
     """
     if not isinstance(release, Release):
         raise TypeError(f"release must be what read_census returns, got {shown(release)}")
@@ -99,7 +95,7 @@ def census_tables(
     cell = dict(zip(values, np.indices(n).reshape(len(n), n_cells), strict=True))
     geocodes, parent = _areas(release, totals, above)
     place = {code: k for k, code in enumerate(geocodes)}
-    queries: dict[str, Counted] = {}
+    queries: dict[str, TableQuery] = {}
     for query in release:
         classes = np.zeros(n_cells, dtype=np.int64)
         for of, one in by_query[query.name]:
@@ -110,12 +106,13 @@ def census_tables(
         counts = np.ma.filled(query.values.astype(float), np.nan).reshape(len(at), -1)
         if name not in queries:
             empty = np.full((len(geocodes), counts.shape[1]), np.nan)
-            queries[name] = Counted(classes, empty, np.ones(len(geocodes)))
-        queries[name].released[at], queries[name].scale[at] = counts, _scale(query, counts.shape)
+            queries[name] = TableQuery(classes, empty, np.ones(len(geocodes)))
+        np.asarray(queries[name].released)[at] = counts
+        np.asarray(queries[name].scale)[at] = _scale(query, counts.shape)
     if totals:
         known = np.full((len(geocodes), 1), np.nan)
         known[[place[code] for code in totals], 0] = list(totals.values())
-        queries["exact"] = Counted(np.zeros(n_cells, np.int64), known, np.zeros(len(geocodes)))
+        queries["exact"] = TableQuery(np.zeros(n_cells, np.int64), known, np.zeros(len(geocodes)))
     impossible = np.zeros(n_cells, dtype=bool)
     for zero in ZEROS.get(attributes, []) if isinstance(attributes, str) else []:
         if zero.keys() <= values.keys():

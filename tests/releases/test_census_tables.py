@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
+from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.releases import census_codes, census_tables, read_census
+from tests.monte_carlo import z_score_of_mean
 from tests.releases.census_replica import SHAPE, made_up, noisy_rows
 
 TRACTS = [f"01{county}{tract:06d}" for county in ("001", "003") for tract in (100, 200, 300)]
@@ -170,3 +172,27 @@ def test_noise_of_another_kind_is_refused():
         census_tables(release(pmd.DiscreteLaplaceMechanism(2.0)), attributes={"sex": 2})
     with pytest.raises(ValueError, match="the same in all classes"):
         census_tables(release(pmd.DiscreteGaussianMechanism([[2.0, 3.0]])), attributes={"sex": 2})
+
+
+def test_tree_of_tables_takes_them():
+    """Where only totals were measured, they have the posterior of `CountTree`."""
+    rng = np.random.default_rng(5)
+    release = read_census(
+        noisy_rows(made_up(TRACTS, 30, rng), TRACTS, rng, ("total",)), levels=LEVELS
+    )
+    tables, prior = census_tables(release), stats.nbinom(2, 0.05)
+    tree = pmd.TableTree(
+        tables.parent,
+        tables.queries,
+        impossible=tables.impossible,
+        names=tables.geocodes,
+        prior=prior,
+    )
+    drawn = tree.sample(2000, keep={"total": ("total", range(9))}, chains=1, random_seed=1)["total"]
+    released = np.concatenate([release[f"{level}: total"].values for level in LEVELS])
+    scale = np.repeat([release[f"{level}: total"].mechanism.sigma for level in LEVELS], [1, 2, 6])
+    for times, is_right in ((1, True), (3, False)):
+        sigma = np.where(np.arange(9) == 0, times * scale, scale)
+        exact = pmd.CountTree(tables.parent, released, sigma, prior=prior).marginals([0.5])
+        z = [z_score_of_mean(drawn[0, :, area, 0], exact.mean[area]) for area in range(9)]
+        assert (np.max(np.abs(z)) < 4) == is_right
