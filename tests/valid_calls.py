@@ -385,6 +385,19 @@ VALID = {
         "coords": {"sex": ["m", "f"]},
         "budget": BUDGET,
     },
+    "releases.census_totals": lambda: {
+        "rows": {
+            "g": ["01"],
+            "q": ["total_con"],
+            "s": [[1]],
+            "v": [[3]],
+            "e": [0.0],
+            "sign": ["="],
+        },
+        "levels": {"state": 2},
+        "geocodes": ["0"],
+        "columns": ["g", "q", "s", "v", "e"],
+    },
     "releases.census_tables": lambda: {
         "release": pmd.Release(
             [

@@ -11,7 +11,7 @@ mechanisms and rules as the fields of their dataclasses; a new one needs its nam
 knows no sampler.
 """
 
-from pymc_dapper.releases.census import read_census
+from pymc_dapper.releases.census import census_totals, read_census
 from pymc_dapper.releases.census_tables import census_tables
 from pymc_dapper.releases.diffprivlib import diffprivlib_mechanism
 from pymc_dapper.releases.dp_events import budget_of_event, event_of_budget
@@ -24,6 +24,7 @@ from pymc_dapper.releases.tumult import tumult_mechanisms
 __all__ = [
     "budget_of_event",
     "census_tables",
+    "census_totals",
     "diffprivlib_mechanism",
     "event_of_budget",
     "noise_of_stddev",

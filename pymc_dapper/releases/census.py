@@ -123,6 +123,52 @@ def read_census(
     return Release(made, budget)
 
 
+def census_totals(
+    rows: Any,
+    *,
+    levels: Mapping[str, int] | Sequence[str],
+    geocodes: Sequence[str] | None = None,
+    columns: Sequence[str] = COLUMNS,
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, int]:
+    """Read which totals of areas are known exactly, from the constraints of the 2020 US Census.
+
+    Parameters
+    ----------
+    rows, levels, geocodes, columns, storage_options
+        As of `read_census`. Of the Census Bureau's directories, those of people.
+
+    Returns
+    -------
+    dict of str to int
+        Exact totals by geocode, for `census_tables`. An area has 0 people if it has neither housing
+        units nor group quarters, as many blocks. Totals of states are published elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If rows aren't constraints on people, or contradict each other.
+    """
+    lengths, found = _levels(levels), dict[str, int]()
+    begins = None if geocodes is None else names(geocodes, "geocodes")
+    wanted = Wanted(tuple(lengths), names(columns, "columns"), ("h1",), begins, "Constraint")
+    for batch in rows_of(rows, wanted, options(storage_options, "storage_options")):
+        sign = batch.texts.get("sign", np.array([""]))
+        if np.any(sign == "") or np.any(batch.texts.get("h1", sign[:0]) != ""):
+            raise ValueError("rows: constraints on people have a column 'sign', and none 'h1'")
+        inside = np.logical_or.reduce(list(_inside(batch, lengths).values()))
+        for name, kind in (("total_con", "="), ("hhgq_total_ub_con", "<=")):
+            at = np.flatnonzero(inside & (batch.query == name) & (sign == kind))
+            values = batch.value.take(at) if at.size else np.zeros((0, 1))
+            if values is None:
+                raise ValueError(f"rows: {name} must have as many numbers in each row")
+            for code, row in zip(batch.geocode[at].tolist(), values, strict=True):
+                total = int(row.sum())
+                if (kind == "=" or not row.any()) and found.setdefault(code, total) != total:
+                    raise ValueError(f"rows: geocode {code!r} has {found[code]} people, and none")
+    return found
+
+
 class _Part(NamedTuple):
     """Rows of one query at one level."""
 
@@ -141,25 +187,31 @@ def _found(
     """Return the wanted rows by level and query."""
     found: dict[tuple[str, str], list[_Part]] = {}
     for batch in batches:
-        size = np.char.str_len(batch.geocode)
+        inside = _inside(batch, lengths)
         raw, first, which = np.unique(batch.query, return_index=True, return_inverse=True)
         for k in np.argsort(first):
             query = _plain(str(raw[k]))
             if query.endswith("_con") or (wanted is not None and query not in wanted):
                 continue
-            for level, length in lengths.items():
-                if batch.level not in (None, level):
-                    continue
-                if batch.level is None and length is None:
-                    raise ValueError(
-                        f"levels: the files have no directory {level}.parquet. Give the lengths of "
-                        'geocodes, as in levels={"county": 5}'
-                    )
-                of = which == k if length is None else (which == k) & (size == length)
-                at = np.flatnonzero(of)
+            for level, own in inside.items():
+                at = np.flatnonzero(own & (which == k))
                 if at.size:
                     part = _part(f"{level}: {query}", query, batch, at, axes)
                     found.setdefault((level, query), []).append(part)
+    return found
+
+
+def _inside(batch: Rows, lengths: Mapping[str, int | None]) -> dict[str, np.ndarray]:
+    """Return which rows are of each level."""
+    size, found = np.char.str_len(batch.geocode), {}
+    for level, length in lengths.items():
+        if batch.level is None and length is None:
+            raise ValueError(
+                f"levels: the files have no directory {level}.parquet. Give the lengths of "
+                'geocodes, as in levels={"county": 5}'
+            )
+        if batch.level in (None, level):
+            found[level] = size >= 0 if length is None else size == length
     return found
 
 

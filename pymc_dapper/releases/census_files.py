@@ -95,7 +95,7 @@ def _texts(values: Sequence[Any]) -> np.ndarray:
     wrong = [each for each in values if not isinstance(each, str)]
     if wrong:
         raise TypeError(f"rows: geocodes and names must be strings, got {shown(wrong[0])}")
-    return np.array(values)
+    return np.array(values, dtype=np.str_)
 
 
 def _is_number(value: Any) -> bool:
@@ -198,14 +198,16 @@ def _batches(
     from pyarrow import dataset, parquet
 
     schema = parquet.read_schema(files[0], filesystem=system)
-    for name in wanted.columns:
+    # Constraints may have no variances.
+    needed = wanted.columns if wanted.kind == "DPQuery" else wanted.columns[:-1]
+    for name in needed:
         if name not in schema.names:
             raise ValueError(f"columns: there is no column {name!r}, but {', '.join(schema.names)}")
-    fields = {name: schema.field(name).type for name in wanted.columns}
+    fields = {name: schema.field(name).type for name in needed}
     for name, kind in fields.items():
         if hasattr(kind, "value_type") and pa.types.is_integer(kind.value_type):
             fields[name] = pa.list_(pa.int64())
-    fields |= {name: pa.string() for name in optional}
+    fields = {wanted.columns[-1]: pa.float64(), **fields} | dict.fromkeys(optional, pa.string())
     read = dataset.dataset(files, schema=pa.schema(fields), format="parquet", filesystem=system)
     chosen = None
     for each in wanted.geocodes or ():

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pymc_dapper.releases import census_files, read_census
+from pymc_dapper.releases import census_files, census_tables, census_totals, read_census
 from tests.releases.census_replica import made_up, noisy_rows
 
 AREAS = {"056": ("056010001", "056010003"), "156": ("156010001",), "030": ("030010005",)}
@@ -138,6 +138,8 @@ def test_files_that_cannot_be_read_are_refused(directory, tmp_path):
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="no Parquet file at"):
         read_census(tmp_path / "empty", levels=LEVELS)
+    with pytest.raises(ValueError, match="no geocode of level 'County'"):
+        read_census(path, levels=["County"], geocodes=["0569"])
     with pytest.raises(ValueError, match="no geocode of level 'tract'"):
         read_census(path, levels=["tract"])
     columns = ["geocode", "query_name", "query_shape", "value", "variance"]
@@ -151,3 +153,54 @@ def test_files_that_cannot_be_read_are_refused(directory, tmp_path):
     parquet.write_table(parquet.read_table(one), tmp_path / "one.parquet")
     with pytest.raises(ValueError, match=r"no directory tract.parquet. Give the lengths"):
         read_census(tmp_path / "one.parquet", levels=["tract"])
+
+
+def constraints(codes, units):
+    """What is exact of areas: how many housing units and group quarters of a kind they have."""
+    rows = {name: [] for name in ("geocode", "query_name", "query_shape", "value", "sign")}
+    for code, n in zip(codes, units, strict=True):
+        for name, sign, value in (
+            ("nurse_nva_0_con", "=", [0]),
+            ("hhgq_total_lb_con", ">=", n),
+            ("hhgq_total_ub_con", "<=", [99999 * each for each in n]),
+        ):
+            shape = [len(value), 1, 1, 1]
+            for column, cell in zip(rows.values(), (code, name, shape, value, sign), strict=True):
+                column.append(cell)
+    return rows
+
+
+def test_areas_without_units_have_no_people_and_totals_may_be_exact(directory):
+    path, _ = directory
+    units = [[0, 0, 2], [0, 0, 0]]
+    for state, codes in (("056", AREAS["056"]), ("156", AREAS["156"])):
+        part = path / "County.parquet" / "Constraint" / f"State={state}" / "part-0.parquet"
+        parquet.write_table(pa.table(constraints(codes, units[: len(codes)])), part)
+    part = path / "State.parquet" / "Constraint" / "State=056" / "part-0.parquet"
+    total = {"geocode": ["056"], "query_name": ["total_con"], "query_shape": [[1, 1, 1, 1]]}
+    parquet.write_table(pa.table(total | {"value": [[5000]], "sign": ["="]}), part)
+    known = census_totals(path, levels=LEVELS, geocodes=["056"])
+    assert known == {"056": 5000, "056010003": 0}
+    assert census_totals(path, levels=["County"], geocodes=["15"]) == {}
+    tables = census_tables(read_census(path, levels=LEVELS, geocodes=["056"]), exact=known)
+    np.testing.assert_equal(tables.queries["exact"].released, [[5000], [np.nan], [0]])
+
+
+def test_constraints_that_cannot_be_read_are_refused():
+    rows = constraints(["0560", "0561"], [[1, 0], [0, 0]]) | {"variance": [0.0] * 6}
+    assert census_totals(rows, levels={"county": 4}) == {"0561": 0}
+    assert census_totals(pa.table(rows), levels={"county": 4}) == {"0561": 0}
+    with pytest.raises(ValueError, match="Give the lengths of geocodes"):
+        census_totals(rows, levels=["county"])
+    for change, message in (
+        ({"sign": [""] * 6}, "have a column 'sign', and none 'h1'"),
+        ({"h1": ["*"] * 6}, "have a column 'sign', and none 'h1'"),
+        ({"value": [[0], [1], [1, 0], [0], [0], [0]]}, "must have as many numbers in each row"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            census_totals(rows | change, levels={"county": 4})
+    rows["query_name"][0] = "total_con"
+    rows["value"][:3] = [[7], [0], [0]]
+    rows["value"][5] = [0]
+    with pytest.raises(ValueError, match="geocode '0560' has 7 people, and none"):
+        census_totals(rows, levels={"county": 4})
