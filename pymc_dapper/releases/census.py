@@ -48,7 +48,8 @@ def read_census(
         in ``_dpq`` means the same without the suffix.
     geocodes : sequence of str, optional
         Read areas only whose geocodes begin with one of these. Wyoming is ``["056", "156"]`` in the
-        Bureau's directories: the first digit tells tribal areas from others.
+        Bureau's directories: the first digit tells tribal areas from others. The last 16 digits of
+        a block's are those published.
     attributes : str or sequence of str
         Attributes in the order of the axes of a query's shape, or a product, whose attributes are
         known: "redistricting", or "dhc" for the people of the demographic and housing
