@@ -9,7 +9,7 @@ import numpy as np
 from pymc_dapper.budget import Budget
 from pymc_dapper.checks import names, options, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
-from pymc_dapper.releases.census_codes import PRODUCTS, classes_of
+from pymc_dapper.releases.census_codes import classes_of, sizes_of
 from pymc_dapper.releases.census_files import Rows, Wanted, rows_of
 from pymc_dapper.releases.labels import Coords, Label, as_coords, check_used, told
 from pymc_dapper.releases.query import Query
@@ -24,7 +24,7 @@ def read_census(
     levels: Mapping[str, int] | Sequence[str],
     queries: Sequence[str] | None = None,
     geocodes: Sequence[str] | None = None,
-    attributes: str | Sequence[str] = "redistricting",
+    attributes: str | Sequence[str] | Mapping[str, int] = "redistricting",
     columns: Sequence[str] = COLUMNS,
     coords: Coords | None = None,
     budget: Budget | None = None,
@@ -50,11 +50,12 @@ def read_census(
         Read areas only whose geocodes begin with one of these. Wyoming is ``["056", "156"]`` in the
         Bureau's directories: the first digit tells tribal areas from others. The last 16 digits of
         a block's are those published.
-    attributes : str or sequence of str
-        Attributes in the order of the axes of a query's shape, or a product, whose attributes are
-        known: "redistricting", or "dhc" for the people of the demographic and housing
-        characteristics. An attribute that the query sums over has length 1 in the shape. Columns
-        with the names of attributes tell which classes a query has; without them, its name does.
+    attributes : str, sequence of str or mapping of str to int
+        Attributes in the order of the axes of a query's shape, maybe with how many values each has;
+        or a product, whose attributes are known: "redistricting", or "dhc" for the people of the
+        demographic and housing characteristics. An attribute that the query sums over has length 1
+        in the shape. Columns with the names of attributes tell which classes a query has; without
+        them, its name does.
     columns : sequence of str
         Names of the five columns, in the order given above.
     coords : mapping of str to sequence, optional
@@ -91,7 +92,7 @@ def read_census(
     Abowd, J. et al. (2022). The 2020 Census disclosure avoidance system TopDown algorithm. Harvard
     Data Science Review, Special Issue 2.
     """
-    axes = _axes(attributes)
+    axes = sizes_of(attributes)
     wanted_columns = names(columns, "columns")
     if len(wanted_columns) != len(COLUMNS):
         raise ValueError(f"columns must be five names, of {', '.join(COLUMNS)}, got {columns}")
@@ -272,19 +273,6 @@ def _arranged(
         at = [place[code] for code in part.geocode.tolist()]
         counts[at], variance[at] = part.counts, part.variance
     return counts, variance
-
-
-def _axes(attributes: Any) -> dict[str, int | None]:
-    """Return the attributes and how many values each has; None if not known."""
-    if isinstance(attributes, str):
-        if attributes not in PRODUCTS:
-            raise ValueError(
-                f"attributes must be names, or one of {', '.join(PRODUCTS)}, got {attributes!r}"
-            )
-        return dict(PRODUCTS[attributes])
-    given = names(attributes, "attributes")
-    known = next((each for each in PRODUCTS.values() if tuple(each) == given), {})
-    return {name: known.get(name) for name in given}
 
 
 def _plain(query: str) -> str:

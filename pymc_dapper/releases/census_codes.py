@@ -1,6 +1,11 @@
 """Attributes of people in the products of the 2020 Census, and the classes that queries take."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
+
+from pymc_dapper.checks import choice, names, whole_number
 
 
 def _runs(*lengths: int) -> tuple[int, ...]:
@@ -36,6 +41,16 @@ RECODES: dict[str, dict[str, tuple[int, ...]]] = {
 
 ZEROS = {"redistricting": [{"hhgq": 3, "votingage": 0}]}
 """Structural zeros: nobody under age lives in a nursing facility."""
+
+
+def sizes_of(attributes: Any) -> dict[str, int | None]:
+    """Return how many values each attribute has, None if not known: of a product, or as given."""
+    if isinstance(attributes, str):
+        return dict(PRODUCTS[choice(attributes, "attributes", PRODUCTS)])
+    if not isinstance(attributes, Mapping):
+        return dict.fromkeys(names(attributes, "attributes"))
+    names(list(attributes), "attributes")
+    return {name: whole_number(n, f"attributes[{name!r}]") for name, n in attributes.items()}
 
 
 def classes_of(attribute: str, factor: str, n: int | None) -> np.ndarray | None:

@@ -1,17 +1,17 @@
 """A census as a tree of tables: areas by what they are parts of, queries by classes of cells."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from pymc_dapper.checks import choice, options, shown, text, whole_number
+from pymc_dapper.checks import options, shown, text, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
-from pymc_dapper.releases.census_codes import PRODUCTS, ZEROS, classes_of
+from pymc_dapper.releases.census_codes import ZEROS, classes_of, sizes_of
 from pymc_dapper.releases.labels import told
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
-from pymc_dapper.table_trees.given import TableQuery
+from pymc_dapper.table_trees.given import MOST_CELLS, TableQuery
 
 
 class CensusTables(NamedTuple):
@@ -78,7 +78,7 @@ def census_tables(
     """
     if not isinstance(release, Release):
         raise TypeError(f"release must be what read_census returns, got {shown(release)}")
-    sizes = _sizes(attributes)
+    sizes = sizes_of(attributes)
     totals = {
         code: whole_number(total, f"exact[{code!r}]", at_least=0)
         for code, total in options(exact, "exact").items()
@@ -92,6 +92,11 @@ def census_tables(
             values[name] = np.unique(np.stack(used), axis=1, return_inverse=True)[1].ravel()
     n = [int(each.max()) + 1 for each in values.values()]
     n_cells = np.prod(n, dtype=int)
+    if n_cells > MOST_CELLS:
+        raise ValueError(
+            f"release: its queries tell {n_cells:,} cells apart, and {MOST_CELLS:,} at most are "
+            "taken. Read fewer with queries="
+        )
     cell = dict(zip(values, np.indices(n).reshape(len(n), n_cells), strict=True))
     geocodes, parent = _areas(release, totals, above)
     place = {code: k for k, code in enumerate(geocodes)}
@@ -107,6 +112,8 @@ def census_tables(
         if name not in queries:
             empty = np.full((len(geocodes), counts.shape[1]), np.nan)
             queries[name] = TableQuery(classes, empty, np.ones(len(geocodes)))
+        if not np.array_equal(queries[name].classes, classes):
+            raise ValueError(f"'{query.name}': its classes are others than at another level")
         np.asarray(queries[name].released)[at] = counts
         np.asarray(queries[name].scale)[at] = _scale(query, counts.shape)
     if totals:
@@ -122,19 +129,21 @@ def census_tables(
     return CensusTables(geocodes, parent, queries, impossible, values)
 
 
-def _sizes(attributes: Any) -> dict[str, int]:
-    if isinstance(attributes, str):
-        return PRODUCTS[choice(attributes, "attributes", PRODUCTS)]
-    sizes = options(attributes, "attributes")
-    return {name: whole_number(n, f"attributes[{name!r}]", at_least=1) for name, n in sizes.items()}
-
-
-def _classes(query: Query, sizes: Mapping[str, int]) -> list[tuple[str, np.ndarray]]:
+def _classes(query: Query, sizes: Mapping[str, int | None]) -> list[tuple[str, np.ndarray]]:
     """Return, for each dim after the first, its attribute and the class of each value of it."""
+    if query.dims[:1] != (query.name.partition(": ")[0],) or query.dims[0] not in query.coords:
+        raise ValueError(
+            f"'{query.name}': read_census calls queries 'county: total', with a first dim 'county' "
+            "and its geocodes as labels"
+        )
     found = []
     for factor, length in zip(query.dims[1:], np.shape(query.values)[1:], strict=True):
         own = [(axis, classes_of(axis, str(factor), n)) for axis, n in sizes.items()]
-        known = [(axis, one) for axis, one in own if one is not None and one.max() + 1 == length]
+        known = [
+            (axis, one)
+            for axis, one in own
+            if one is not None and one.size and one.max() + 1 == length
+        ]
         if len(known) != 1:
             raise ValueError(
                 f"'{query.name}': '{factor}', with {length} classes, isn't known to be of the "
@@ -160,7 +169,10 @@ def _areas(
     release: Release, exact: Mapping[str, int], parents: Mapping[str, str]
 ) -> tuple[tuple[str, ...], np.ndarray]:
     """Return the geocodes of all areas, those of large ones first, and of which each is a part."""
-    level_of = {str(c): q.dims[0] for q in release for c in q.coords[str(q.dims[0])]}
+    level_of: dict[str, str | None] = {}
+    for level, code in ((q.dims[0], str(c)) for q in release for c in q.coords[str(q.dims[0])]):
+        if level_of.setdefault(code, level) != level:
+            raise ValueError(f"geocode {code!r} is of '{level_of[code]}' and of '{level}'")
     if unknown := [code for code in parents if code not in level_of]:
         raise ValueError(f"parents: there is no row of geocode {told(unknown)}")
     geocodes = tuple(sorted({*level_of, *exact, *parents.values()}, key=lambda c: (len(c), c)))

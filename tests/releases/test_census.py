@@ -159,7 +159,7 @@ def test_classes_are_of_the_axis_of_their_attribute_whatever_the_order_of_names(
         ({"relgq": "*"}, "dhc", "tells 'relgq' apart, and its name not"),
         ({"relgq": "relgq"}, "dhc", "'relgq' has 42 classes"),
         ({"query_name": "a * b"}, list("vwxyz"), "isn't known which attributes 'a', 'b' are"),
-        ({}, "P.L. 94-171", "names, or one of redistricting, dhc"),
+        ({}, "P.L. 94-171", "attributes must be 'redistricting' or 'dhc'"),
     ],
 )
 def test_classes_that_do_not_fit_are_refused(change, attributes, message):

@@ -143,13 +143,38 @@ def test_areas_are_parts_of_those_with_which_their_geocodes_begin(people):
             {"attributes": "dhc"},
             "'votingage', with 2 classes, isn't known to be of the attributes relgq",
         ),
-        ({"attributes": "P.L. 94"}, "attributes must be .*redistricting"),
+        ({"attributes": "P.L. 94"}, "attributes must be 'redistricting' or 'dhc'"),
     ],
 )
 def test_what_does_not_fit_is_refused(people, options, message):
     rows = noisy_rows(people, TRACTS, np.random.default_rng(2), ("total", "votingage"))
     with pytest.raises(ValueError, match=message):
         census_tables(read_census(rows, levels=LEVELS), **options)
+
+
+def test_queries_that_read_census_did_not_make_are_refused():
+    def query(name, values, *dims):
+        noise = pmd.DiscreteGaussianMechanism(2.0)
+        return pmd.Query(name, values, noise, dims, {dims[0]: ["1", "12"][: len(values)]})
+
+    noise, codes = pmd.DiscreteGaussianMechanism(2.0), {"county": [""]}
+    other_classes = pmd.Query("county: age", [[3, 4]], noise, ["county", "hispanic"], codes)
+    ages = query("tract: age", [[3, 4]], "tract", "sex")
+    for other, message in (
+        (query("ages", [[3, 4]], "county", "sex"), "'ages': read_census calls queries"),
+        (query("county: age", [[3, 4]], "county", "sex"), "geocode '1' is of 'tract' and of"),
+        (other_classes, "'county: age': its classes are"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            census_tables(pmd.Release([ages, other]), attributes={"sex": 2, "hispanic": 2})
+
+
+def test_more_cells_than_can_be_taken_are_refused():
+    shape, noise = (1, 42, 2, 116, 2, 63), pmd.DiscreteGaussianMechanism(2.0)
+    dims = ("county", "relgq", "sex", "age", "hispanic", "cenrace")
+    query = pmd.Query("county: detailed", np.zeros(shape, int), noise, dims, {"county": ["1"]})
+    with pytest.raises(ValueError, match="tell 1,227,744 cells apart, and 32,768 at most"):
+        census_tables(pmd.Release([query]), attributes="dhc")
 
 
 def test_tracts_without_blocks_are_missing_rows(people):
