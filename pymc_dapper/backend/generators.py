@@ -35,6 +35,7 @@ class Drawn(KernelOp):
     """
 
     __props__ = ("kernel", "length", "width")
+    by_address = True
 
     def __init__(self, kernel: Callable, length: int | None = None, width: int = 1):
         self.kernel, self.length, self.width = kernel, length, width
@@ -118,16 +119,18 @@ def _generator_at(op: GeneratorAt) -> Callable:
 def by_address(
     inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> tuple[list[Variable], list[Variable]]:
-    """Have a function take addresses in the place of generators, where all draws are `Drawn`.
+    """Have a function take addresses in the place of generators, if all draws are of ours.
 
-    What numba can't draw itself it hands to Python, which needs the generator.
+    Operations of ours say so by an attribute ``by_address``. What numba can't draw itself it hands
+    to Python, which needs the generator.
     """
     taking = [
         node.op
         for node in applys_between(inputs, outputs)
         if any(isinstance(x.type, RandomGeneratorType) for x in node.inputs)
     ]
-    if not accelerate.is_on("generators") or not all(isinstance(op, Drawn) for op in taking):
+    ours = all(getattr(op, "by_address", False) for op in taking)
+    if not accelerate.is_on("generators") or not ours:
         return list(inputs), list(outputs)
     new: dict[Variable, Variable] = {
         x: ps.int64("address") for x in inputs if isinstance(x.type, RandomGeneratorType)

@@ -35,7 +35,7 @@ class Drawing:
 class Transition:
     """A function that each iteration calls: it keeps the posterior, or draws numbers for another.
 
-    It is called as ``function(rng, *takes) -> (*moves, *tells)``.
+    It is called as ``function(rng, *takes) -> (*moves, *tells, *others)``.
     """
 
     function: JitFunction | Drawing
@@ -166,7 +166,8 @@ def _source(
         taken = [short[x] if isinstance(x, str) else next(constants) for x in each.takes]
         returned = [f"new_{x}" for x in moved] + tells
         lines.append(
-            f"{', '.join(returned)}, = f{k}({', '.join([f'rng{k}'] * each.draws + taken)})"
+            f"{', '.join(returned)}, = "
+            f"f{k}({', '.join([f'rng{k}'] * each.draws + taken)})[:{len(returned)}]"
         )
         if each.may_stay:  # numba takes longer for a sum
             lines += ["moves = False", f"for j in range(1, {tells[0]}.size):"]

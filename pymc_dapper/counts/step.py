@@ -1,8 +1,10 @@
 """CountStep: updates of latent tables of counts."""
 
+import sys
 import warnings
 from collections.abc import Sequence
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -21,6 +23,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
+from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.checks import flag, real_numbers, whole_number
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
@@ -33,6 +36,7 @@ from pymc_dapper.counts.compiled.unmoved import (
     held_cells,
     look_after,
     look_again,
+    next_look,
 )
 from pymc_dapper.counts.kernels.line import LARGEST
 from pymc_dapper.counts.kernels.sweep import Packed
@@ -40,7 +44,12 @@ from pymc_dapper.counts.reading.description import describe_counts, name_cells, 
 from pymc_dapper.counts.reading.known_totals import KnownTotals
 from pymc_dapper.counts.reading.model import CountReading, read_counts
 from pymc_dapper.counts.reading.moves import find_moves
-from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain
+from pymc_dapper.counts.reading.self_check import (
+    WrittenFactors,
+    by_variable,
+    check_gain,
+    in_cells,
+)
 from pymc_dapper.counts.reading.start import PossibleStart, find_start
 from pymc_dapper.counts.reading.tree import read_tree
 from pymc_dapper.counts.trees.choice import may_pay, pays
@@ -405,16 +414,53 @@ class CountStep(Step):
         self, counts: np.ndarray, given: list[np.ndarray]
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Move the counts."""
-        # At sweeps 0, 1, 2, 4, 8, ... of tuning, while the chain approaches its place.
-        measures = (
-            self.sweeps_done < self.tuning_sweeps and self.sweeps_done & (self.sweeps_done - 1) == 0
-        )
+        measures = self._next_measure() == self.sweeps_done
         tuning = None if measures else Packed(self.integers, self.numbers)
         swept = self.sweep(self.rng, counts, tuning, given)
         if measures:
             self.integers, self.numbers = self.sweep.tune(counts, swept.curvatures)
         after = self._reading.totals.completed(swept.counts)
         return after, {"count_accept": swept.moved, "count_logp": swept.log_density}
+
+    def _next_measure(self) -> float:
+        """Return the next of sweeps 0, 1, 2, 4, ... of tuning, while a chain finds its place."""
+        done = self.sweeps_done
+        due = 1 << (done - 1).bit_length() if done else 0
+        return due if due < self.tuning_sweeps else inf
+
+    @property
+    def transitions(self) -> Sequence[Transition]:
+        """A sweep, and draws of what is integrated out; none on a tree, or with latent totals."""
+        if self._tree is not None or self._reading.totals.follows.any():
+            return ()
+        names = tuple(x.name for x in self._reading.counts)
+        takes = (self.integers, self.numbers, *names, *self._given.names, *self._given.data.values)
+        n_found = 5 + self.sweep.structure.terms.size
+        tells = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
+        own = Transition(self.sweep.update, takes, names, tells)
+        return [own] if self._integrated is None else [own, *self._integrated.transitions]
+
+    def ordinary(self) -> int:
+        """Until curvatures are measured, or cells that don't move are looked for."""
+        done, integrated = self.sweeps_done, self._integrated
+        if done == 0 or not self.transitions or (integrated and not integrated.ordinary()):
+            return 0
+        ahead = self._next_measure() - done
+        if not self.moved.all():
+            ahead = min(ahead, next_look(done, self.total_sweeps) - done - 1)
+        return int(min(ahead, sys.maxsize))
+
+    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+        """Make the statistics of n sweeps."""
+        return [
+            {"count_accept": moved, "count_logp": log_density, WARNING_STAT: None}
+            for moved, log_density in told[0][:, [1, 3]].tolist()
+        ]
+
+    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+        """Count n sweeps, and the cells that they moved."""
+        self.sweeps_done += n
+        self.moved = self.moved | told[1].any(axis=0)
 
     def _possible_start(
         self,
@@ -477,8 +523,7 @@ class CountStep(Step):
         )
 
     def _counts(self, point: PointType) -> np.ndarray:
-        values = [np.asarray(point[x.name]).ravel() for x in self._reading.counts]
-        return np.concatenate(values).astype(np.int64)
+        return in_cells([point[x.name] for x in self._reading.counts])
 
     def _impossible_start(self) -> str:
         names = ", ".join(f"'{rv.name}'" for rv in self._reading.rvs)

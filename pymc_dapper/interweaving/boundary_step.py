@@ -185,7 +185,7 @@ class BoundaryStep(Step):
         """Make the statistics of n iterations after tuning."""
         return [self._statistics(x) for x in (told[0] if told else [None] * n)]
 
-    def passed(self, n: int) -> None:
+    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""
         self.steps_done += n
 

@@ -386,7 +386,7 @@ class InterweaveStep(Step):
         made = sum(self.n_moves)
         return [_statistics(made, number) for number in looked_at.tolist()]
 
-    def passed(self, n: int) -> None:
+    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""
         self.steps_done += n
 

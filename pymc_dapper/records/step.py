@@ -279,21 +279,21 @@ class DapperStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """A sweep; none if there is more to do, or not for all records."""
+        """A sweep; none if there is more to do."""
         reading, sweep = self._reading, self.sweep
         if self._is_more_than_a_sweep():
             return ()
         names = tuple(self._record_names)
-        takes = (sweep.n_records, AS_DRAWN, *names, *self._given.names, *self._given.data.values)
+        n_present = sweep.n_records if reading.number is None else reading.number.name
+        takes = (n_present, AS_DRAWN, *names, *self._given.names, *self._given.data.values)
         tells: list[tuple[tuple[int, ...], str]] = [((2,), "float64")]
         if self.track_records:
             tells.append(((reading.n_records,), "bool"))
         return [Transition(sweep.function, takes, names, tuple(tells))]
 
     def _is_more_than_a_sweep(self) -> bool:
-        """Whether pairs exchange, digits are checked, or only some records are decided on."""
-        some = self._reading.number is not None
-        return some or self.exchange is not None or self.sweep.as_written is not None
+        """Whether pairs exchange, or digits are checked."""
+        return self.exchange is not None or self.sweep.as_written is not None
 
     def ordinary(self) -> int:
         """Until the chain is looked at again; not while tuning finds whether records walk."""
@@ -318,7 +318,7 @@ class DapperStep(Step):
                 each[self._record_stat] = accepted
         return stats
 
-    def passed(self, n: int) -> None:
+    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
         """Count n sweeps."""
         self.sweeps_done += n
 
@@ -435,7 +435,7 @@ class DapperStep(Step):
         return new, [stats]
 
     def _sweeps(
-        self, records: Sequence[np.ndarray], given: list[np.ndarray], n_present: int | None
+        self, records: Sequence[np.ndarray], given: list[np.ndarray], n_present: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
         """Sweep once; or walk the chosen number of times, at times after such a sweep."""
         after = tuple(records)
@@ -448,7 +448,7 @@ class DapperStep(Step):
         return after
 
     def _begin_with(
-        self, after: tuple[np.ndarray, ...], given: list[np.ndarray], n_present: int | None
+        self, after: tuple[np.ndarray, ...], given: list[np.ndarray], n_present: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
         """Sweep until the state is possible, and watch the chain from there."""
         n, sweeps = len(self._record_names), 1
@@ -563,12 +563,10 @@ class DapperStep(Step):
             self._walk = sweep
         return self._walk
 
-    def _n_present(self, point: PointType) -> int | None:
+    def _n_present(self, point: PointType) -> np.ndarray | None:
         """Return the number of present records; None if all need a decision."""
         number = self._reading.number
-        if number is None:
-            return None
-        return min(max(int(point[number.name]), 0), self._reading.n_records)
+        return None if number is None else np.asarray(point[number.name])
 
     def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
         """Start watching for records that never move."""
@@ -598,7 +596,7 @@ class DapperStep(Step):
         records: Sequence[np.ndarray],
         given: list[np.ndarray],
         rng: np.random.Generator,
-        n_present: int | None = None,
+        n_present: np.ndarray | None = None,
         *,
         refuse: bool = False,
         walking: CompiledSweep | None = None,

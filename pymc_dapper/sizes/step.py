@@ -18,6 +18,7 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
+from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.sizes.compiled.draw import compile_draw
 from pymc_dapper.sizes.reading.model import SizeReading, read_size
 from pymc_dapper.sizes.reading.self_check import CheckedSizes, check_size
@@ -160,6 +161,28 @@ class SizeStep(Step):
         ends = self.steps_done == self.all_steps
         return point, [{WARNING_STAT: self._near_the_end() if ends else None}]
 
+    @property
+    def transitions(self) -> Sequence[Transition]:
+        """A draw of each number."""
+        return [size.transition for size in self._sizes]
+
+    def ordinary(self) -> int:
+        """Until tuning ends, from the second draw on, and until a chain's last draw."""
+        drawn = self.steps_done - self.tuning_steps
+        return -drawn if drawn <= 0 else self.all_steps - self.steps_done - 1
+
+    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+        """Make the statistics of n draws; an error says that one isn't possible."""
+        if self.steps_done > self.tuning_steps and any((x[:, 0] < 0).any() for x in told):
+            raise SamplingError("no number is possible")
+        return [{WARNING_STAT: None} for _ in range(n)]
+
+    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+        """Count n draws, and add up how near the end they came."""
+        for k, x in enumerate(told if self.steps_done > self.tuning_steps else ()):
+            self.at_the_end[k] = sum(x[:, 1].tolist(), self.at_the_end[k])
+        self.steps_done += n
+
     def _near_the_end(self) -> SamplerWarning | None:
         """Warn of numbers whose posterior comes near the end of the room."""
         draws = self.all_steps - self.tuning_steps
@@ -195,14 +218,15 @@ class _Size:
         self.reading: SizeReading = checked.reading
         reading = self.reading
         data = SharedData(reading, f"the SizeStep for '{reading.name}'")
-        self._records = [x.name for x in reading.records]
+        self._moves = (*(x.name for x in reading.records), reading.size.name)
         self.given = Given(reading.parameters, data)
         self._last = reading.room + 1 - max(1, round(LAST_PART * reading.room))
 
     def compile(self, options: dict[str, Any]) -> None:
         self._draw = compile_draw(self.reading, self._last, options)
-        # With a single variate, nothing changes places.
-        *_, log_weights, _ = self._drawn(self._checked.point, np.array([0.5]))
+        # If nobody is present, nothing changes places.
+        nobody = {**self._checked.point, self._moves[-1]: np.zeros((), self.reading.size.dtype)}
+        *_, log_weights = self._drawn(nobody, np.random.default_rng(0))
         if not self._checked.agrees(log_weights):
             furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_weights)))
             raise miscompiled(
@@ -211,8 +235,16 @@ class _Size:
                 self._checked.log_weights[furthest],
             )
 
-    def _drawn(self, point: PointType, uniforms: np.ndarray) -> tuple[Any, ...]:
-        return self._draw(*arrays_of(point, self._records), *self.given(point), uniforms)
+    @property
+    def transition(self) -> Transition:
+        """The draw, which tells the drawn number and the probability of the end."""
+        *records, number = self._moves
+        takes = (number, *records, *self.given.names, *self.given.data.values)
+        return Transition(self._draw, takes, self._moves, (((2,), "float64"),))
+
+    def _drawn(self, point: PointType, rng: np.random.Generator) -> tuple[Any, ...]:
+        *records, number = arrays_of(point, self._moves)
+        return self._draw(rng, number, *records, *self.given(point))
 
     def update(self, point: PointType, rng: np.random.Generator) -> float | None:
         """Replace the present number by a draw; return the probability of the end.
@@ -220,15 +252,10 @@ class _Size:
         If no number is possible, returns None, and the number unchanged. The first rows are
         permuted.
         """
-        name, room = self.reading.size.name, self.reading.room
-        n_shuffled = min(max(int(point[name]), 0), room) if self.reading.tied is None else 0
-        *records, _, outcome = self._drawn(point, rng.random(n_shuffled + 1))
-        point.update(zip(self._records, records, strict=True))
+        *values, outcome, _ = self._drawn(point, rng)
+        point.update(zip(self._moves, values, strict=True))
         drawn, at_the_end = outcome.tolist()
-        if drawn < 0:
-            return None
-        point[name] = np.asarray(drawn, dtype=self.reading.size.dtype)
-        return float(at_the_end)
+        return None if drawn < 0 else at_the_end
 
     def impossible(self) -> str:
         """Make the error that no number is possible."""

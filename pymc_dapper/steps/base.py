@@ -171,8 +171,8 @@ class Step(BlockedStep):
         """Make the statistics of n such iterations, of arrays with a row for each."""
         return [{} for _ in range(n)]
 
-    def passed(self, n: int) -> None:
-        """Count n iterations that weren't made by :meth:`step`."""
+    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+        """Count n iterations that weren't made by :meth:`step`, and what they told."""
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain: use its generator, forget tuning, read shared data.

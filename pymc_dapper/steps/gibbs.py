@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
+from math import prod
 from time import perf_counter
 from typing import Any
 
@@ -18,8 +19,8 @@ SECONDS = 0.04
 FIRST_BLOCK, MOST = 16, 2**16
 """Iterations in a chain's first block, and at most; each may have twice as many as the last."""
 LARGEST_BLOCK, LARGEST_POINT = 2**22, 2**14
-"""Bytes of the values in a block, and of those in one iteration. To copy more of them takes as long
-as the calls that are saved."""
+"""Bytes of what a block writes down, and of the values in one iteration. To copy more of them takes
+as long as the calls that are saved."""
 FEWEST = 2000
 """Chains with fewer iterations to go aren't worth compiling the loop."""
 
@@ -32,6 +33,8 @@ class _Block:
     states: list[Any]
     """The point and the generators' states before them."""
     rest: Iterator[tuple[PointType, StatsType]] = field(default_factory=lambda: iter(()))
+    told: list[list[np.ndarray]] = field(default_factory=list)
+    """What each step's transitions tell of each iteration."""
     n: int = 0
     handed_out: int = 0
     last: PointType = field(default_factory=dict)
@@ -136,8 +139,8 @@ class GibbsStep(CompoundStep):
         block.last = point.copy()
         block.handed_out += 1
         if block.handed_out == block.n:
-            self._block, self._longest = None, min(2 * self._longest, MOST)
-            self._passed(block.handed_out)
+            self._longest = min(2 * self._longest, MOST)
+            self._passed(block)
         return point, stats
 
     def _computed(self, point: PointType) -> _Block | None:
@@ -149,7 +152,11 @@ class GibbsStep(CompoundStep):
         self._block = block = _Block(start, [x.bit_generator.state for x in self._rngs()])
         began = perf_counter()
         try:
-            moved, told = self._run(start, n)
+            moved, told = map(iter, self._run(start, n))
+            self._seconds = max(perf_counter() - began, 1e-9) / n
+            for step in self.methods:
+                block.told.append([x for _ in step.transitions for x in next(told)])
+            stats = [x.statistics(n, own) for x, own in zip(self.methods, block.told, strict=True)]
         except MemoryError:
             raise
         except Exception:  # the step that fails says why, when it is called alone
@@ -157,11 +164,6 @@ class GibbsStep(CompoundStep):
             if self._key(start) not in self._loops:  # it can't be compiled: none in this chain
                 self._left = 0
             return None
-        self._seconds = max(perf_counter() - began, 1e-9) / n
-        rows, stats = iter(told), []
-        for step in self.methods:
-            own = [x for _ in step.transitions for x in next(rows)]
-            stats.append(step.statistics(n, own))
         points = map(dict, map(zip, repeat([*point]), zip(*moved, strict=True)))
         block.rest = zip(points, map(list, zip(*stats, strict=True)), strict=False)
         block.n = n
@@ -180,6 +182,8 @@ class GibbsStep(CompoundStep):
         if self._at_most is None:
             size = sum(np.asarray(x).nbytes for x in point.values())
             moves_all = size <= LARGEST_POINT and self.moved_in_blocks() >= point.keys()
+            tells = [x for _, each in self._transitions() for x in each.tells]
+            size += sum(np.dtype(dtype).itemsize * prod(shape) for shape, dtype in tells)
             self._at_most = LARGEST_BLOCK // max(size, 1) if moves_all else 0
         return min(ahead, self._longest, int(SECONDS / self._seconds), self._at_most)
 
@@ -208,13 +212,15 @@ class GibbsStep(CompoundStep):
             rng.bit_generator.state = state
         if block.handed_out:
             self._run(block.start, block.handed_out)
-        self._block, self._longest = None, max(block.handed_out, 1)
-        self._passed(block.handed_out)
+        self._longest = max(block.handed_out, 1)
+        self._passed(block)
 
-    def _passed(self, n: int) -> None:
+    def _passed(self, block: _Block) -> None:
+        """Tell steps what was handed out."""
+        n, self._block = block.handed_out, None
         self._left -= n
-        for step in self.methods:
-            step.passed(n)
+        for step, told in zip(self.methods, block.told, strict=n > 0):
+            step.passed(n, [x[:n] for x in told])
 
     def _transitions(self) -> list[tuple[Step, Transition]]:
         ours = [x for x in self.methods if isinstance(x, Step)]

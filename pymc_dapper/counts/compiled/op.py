@@ -13,6 +13,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.scalar.basic import Composite
 
 from pymc_dapper.backend.accelerate import given_function
+from pymc_dapper.backend.draws import fill_uniform
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.kernel_key import kernel_key
@@ -48,6 +49,7 @@ class CountSweep(KernelOp):
     """
 
     __props__ = ("functions", "whole", "first_whole")
+    by_address = True
     kernel: ClassVar[Any] = staticmethod(sweep_counts)
 
     def __init__(
@@ -61,14 +63,14 @@ class CountSweep(KernelOp):
         self.first_whole = first_whole
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply the operation to uniform random numbers and the kernel's other inputs.
+        """Apply the operation to a generator and the kernel's other inputs.
 
         These are counts; structure, schedule and curvatures (packed integers and numbers); and
-        context. The outputs are the counts, and a vector with the number of random numbers used and
-        the kernel's other results.
+        context. The outputs are the generator, the counts, and a vector with the number of random
+        numbers used and the kernel's other results.
         """
-        _, counts, _, numbers, *_ = inputs
-        return Apply(self, list(inputs), [counts.type(), numbers.type()])
+        rng, counts, _, numbers, *_ = inputs
+        return Apply(self, list(inputs), [rng.type(), counts.type(), numbers.type()])
 
 
 class JointCountSweep(CountSweep):
@@ -151,7 +153,24 @@ def _count_sweep(op: CountSweep) -> Callable:
     swept = compiled_once(op.kernel, compile_log_density(op))
 
     @numba_njit
-    def count_sweep(uniforms, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]
-        return swept((terms_of(integers), context), uniforms, counts, integers, numbers)
+    def count_sweep(rng, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]
+        uniforms, used = np.empty(0), integers[-1]
+        while True:
+            # If they weren't enough, the sweep is repeated with the same numbers and more of them.
+            uniforms = longer(rng, uniforms, used)
+            after, found = swept((terms_of(integers), context), uniforms, counts, integers, numbers)
+            used = int(found[0])
+            if used <= uniforms.size:
+                return rng, after, found
 
     return count_sweep
+
+
+@njit
+def longer(rng: Any, uniforms: np.ndarray, n: int) -> np.ndarray:
+    """Return uniform random numbers and n more, as NumPy's generator draws them."""
+    joined = np.empty(uniforms.size + n)
+    for k in range(uniforms.size):
+        joined[k] = uniforms[k]
+    fill_uniform(rng, 1, joined[uniforms.size :])
+    return joined

@@ -13,6 +13,7 @@ from pytensor.graph import rewrite_graph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.basic import Composite
+from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
@@ -24,9 +25,13 @@ from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
+from pymc_dapper.counts.reading.self_check import by_variable, in_cells
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
+
+NO_NUMBERS = np.random.default_rng(0)
+"""Nothing is drawn from it."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +45,15 @@ class CompiledCountSweep:
     moves : Moves
         The moves.
     update : JitFunction
-        ``update(uniforms, counts, integers, numbers, *parameters, *data)``; for arguments and
-        results see :class:`CountSweep`.
+        ``update(rng, integers, numbers, *counts, *parameters, *data) -> (*counts, found, changed)``
+        of the values of variables: for ``found`` see :class:`CountSweep`; ``changed`` says which
+        cells changed.
     """
 
     structure: Structure
     moves: Moves
     update: JitFunction
+    reading: CountReading
 
     def __call__(
         self,
@@ -74,14 +81,10 @@ class CompiledCountSweep:
         SweepOutcome
             The counts after the sweep, and its statistics.
         """
-        tuning = tuning or self._untuned
-        uniforms = rng.random(tuning.room)
-        while True:
-            used, swept = self._sweep(uniforms, counts, tuning, given)
-            if used <= len(uniforms):
-                return swept
-            # Repeat the sweep with the same numbers and more after them.
-            uniforms = np.concatenate([uniforms, rng.random(used)])
+        values = by_variable(self.reading, counts)
+        *after, found, _ = self.update(rng, *(tuning or self._untuned), *values, *given)
+        _, moved, n_able, log_density, gain = found[:5].tolist()
+        return SweepOutcome(in_cells(after), moved, int(n_able), log_density, gain, found[5:])
 
     def tune(self, table: np.ndarray, curvatures: np.ndarray) -> Packed:
         """Find the directions in which blocks move.
@@ -108,8 +111,7 @@ class CompiledCountSweep:
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
         """Return the log-density of counts, without terms that don't depend on them."""
-        nothing = np.zeros(1)  # no moves, so no random numbers are used
-        return self._sweep(nothing, counts, self._without_moves, given)[1].log_density
+        return self(NO_NUMBERS, counts, self._without_moves, given).log_density
 
     @cached_property
     def everywhere(self) -> Packed:
@@ -131,18 +133,9 @@ class CompiledCountSweep:
 
     @cached_property
     def _without_moves(self) -> Packed:
-        return pack(self.structure, schedule_of(Moves.none()), np.zeros(0))
-
-    def _sweep(
-        self,
-        uniforms: np.ndarray,
-        counts: np.ndarray,
-        tuning: Packed,
-        given: Sequence[np.ndarray],
-    ) -> tuple[int, SweepOutcome]:
-        counts, found = self.update(uniforms, counts, *tuning, *given)
-        used, moved, n_able, log_density, gain = found[:5].tolist()
-        return int(used), SweepOutcome(counts, moved, int(n_able), log_density, gain, found[5:])
+        packed = pack(self.structure, schedule_of(Moves.none()), np.zeros(0))
+        packed.integers[-1] = 0
+        return packed
 
 
 def compile_count_sweep(
@@ -176,19 +169,22 @@ def compile_count_sweep(
     sweep_op = JointCountSweep if moves.blocks else CountSweep
     op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
 
-    inputs = [
-        pt.dvector("uniforms"),
-        pt.lvector("counts"),
-        pt.lvector("integers"),
-        pt.dvector("numbers"),
-    ]
-    context = [table, *whole_context]
-    swept = op(*inputs, *context)
-    given = [*reading.parameters, *reading.data.values()]
+    rng, tuning = random_generator_type("rng"), [pt.lvector("integers"), pt.dvector("numbers")]
+    counts = pt.concatenate([x.flatten().astype("int64") for x in reading.counts])
+    _, after, found = op(rng, counts, *tuning, table, *whole_context)
+    parts = split(after, [x.type.shape for x in reading.counts])
+    values = [x.astype(of.dtype) for x, of in zip(parts, reading.counts, strict=True)]
+    given = [*reading.counts, *reading.parameters, *reading.data.values()]
     return CompiledCountSweep(
         structure=structure,
         moves=moves,
-        update=JitFunction([*inputs, *given], swept, reading.model, compile_kwargs),
+        update=JitFunction(
+            [rng, *tuning, *given],
+            [*values, found, pt.neq(after, counts)],
+            reading.model,
+            compile_kwargs,
+        ),
+        reading=reading,
     )
 
 

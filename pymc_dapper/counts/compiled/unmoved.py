@@ -12,6 +12,7 @@ evaluated again and again until the chain ends.
 """
 
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -53,6 +54,14 @@ def look_after(sweep: int, n_sweeps: int) -> int:
         return -1
     number, since = divmod(2 * LOOKS * sweep, n_sweeps)
     return number - LOOKS if since < 2 * LOOKS and number >= LOOKS else -1
+
+
+def next_look(done: int, n_sweeps: int) -> float:
+    """Return after which sweep the next evaluation is due."""
+    if n_sweeps < 4 * EXPECTED:
+        return inf
+    due = (-(-number * n_sweeps // (2 * LOOKS)) for number in range(LOOKS, 2 * LOOKS + 1))
+    return next((sweep for sweep in due if sweep > done), inf)
 
 
 def find_changes(

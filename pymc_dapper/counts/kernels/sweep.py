@@ -93,11 +93,6 @@ class Packed(NamedTuple):
     numbers: np.ndarray
     """Float64: coefficients, Cholesky factors, curvatures."""
 
-    @property
-    def room(self) -> int:
-        """Likely upper limit on the random numbers of a sweep."""
-        return int(self.integers[-1])
-
 
 def count_lines(schedule: Schedule) -> int:
     """Return the number of lines of a sweep."""

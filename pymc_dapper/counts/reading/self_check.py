@@ -40,6 +40,11 @@ def by_variable(reading: CountReading, counts: np.ndarray) -> list[np.ndarray]:
     return [part.astype(x.dtype) for part, x in zip(parts, reading.counts, strict=True)]
 
 
+def in_cells(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Join the values of the count variables into a vector of all cells."""
+    return np.concatenate([np.ravel(x) for x in values]).astype(np.int64)
+
+
 def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, gain: float) -> None:
     """Refuse a reading whose ``gain`` in log-density differs from the model's."""
     at_before, at_after = written(before), written(after)

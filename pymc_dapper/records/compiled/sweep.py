@@ -73,15 +73,15 @@ class CompiledSweep:
     """``as_written(*records, *parameters, *data) -> (log_density,)``: the log-density of all
     factors as the model computes it, to detect lost digits; None if the sweep's can't lose
     digits."""
-    n_records: int
-    """Number of records."""
+    n_records: Any
+    """Number of records, of the type that ``n_present`` has."""
 
     def update(
         self,
         rng: np.random.Generator,
         records: Sequence[np.ndarray],
         given: Sequence[np.ndarray],
-        n_present: int | None = None,
+        n_present: np.ndarray | None = None,
     ) -> tuple[np.ndarray, ...]:
         """Propose all records, then decide on them one by one.
 
@@ -147,12 +147,17 @@ def compile_sweep(
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
     rng, n_present, by = random_generator_type("rng"), ps.int64("n_present"), ps.float64("by")
+    n_records: Any = reading.n_records
+    n_decided = n_present
+    if reading.number is not None:  # as it is in a point
+        n_present, n_records = reading.number.type(), np.array(n_records, reading.number.dtype)
+        n_decided = pt.clip(n_present, 0, reading.n_records)
     after_noise, values = rng, {}
     for noise in reading.randomness.noise:
         after_noise, values[noise.variable] = drawn_noise(noise.kind, noise.shape, after_noise)
     if not isinstance(reading.plan, NothingToDecide):
         # The negative logarithm of a uniform variate is exponential.
-        after_noise, exponentials = Drawn(NOISE["standard_exponential"])(after_noise, n_present)
+        after_noise, exponentials = Drawn(NOISE["standard_exponential"])(after_noise, n_decided)
         values[sweep.exponentials] = exponentials * by
     if reading.randomness.rng is not None:
         values[reading.randomness.rng] = after_noise
@@ -172,7 +177,7 @@ def compile_sweep(
         )
         if any(factor.expanded for factor in reading.additive_factors)
         else None,
-        n_records=reading.n_records,
+        n_records=n_records,
     )
 
 
