@@ -80,8 +80,9 @@ class GibbsStep(CompoundStep):
 
     Notes
     -----
-    Blocks need a :class:`DapperStep`, :class:`ConjugateStep` or :class:`InterweaveStep` for each
-    variable of the model, small data, and 2,000 iterations to go. Steps are called one after the
+    Blocks need compiled steps for all variables of the model, small data, and 2,000 iterations to
+    go. NUTS, :class:`FunctionStep`, :class:`CollapsedStep` (which has NUTS within it) and counts
+    drawn on a tree or with latent totals are computed in Python in each iteration. Steps are called one after the
     other while one of them tunes itself, looks for a possible start, lets records walk or exchange,
     or looks at the chain for a warning. The loop is compiled before a chain's first block, in up to
     a second, and kept on disk for all models with alike steps. The points of a block share its

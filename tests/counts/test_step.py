@@ -111,6 +111,15 @@ def test_a_sweep_that_runs_out_of_random_numbers_goes_on_with_the_same_stream(mo
         assert not np.array_equal(step.sweep(later, counts, tuning, given).counts, results[0])
 
 
+def test_cells_that_moved_in_a_block_count_as_moved(model, step):
+    step.setup_chain(np.random.default_rng(7), tune=5, draws=10)
+    changed = np.zeros((3, 4), dtype=bool)
+    changed[1, 2] = True
+    step.passed(3, [np.zeros((3, 9)), changed])
+    assert step.sweeps_done == 3
+    np.testing.assert_array_equal(step.moved, [False, False, True, False])
+
+
 def test_a_pickled_step_draws_the_same_and_leaves_its_point_alone(model, step):
     point = model.initial_point()
     before, results = point["x"].copy(), []

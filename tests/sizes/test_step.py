@@ -34,15 +34,16 @@ def model():
     return bernoulli(ROOM, p=P, prior=lambda: pm.Binomial("n", ROOM, 0.4))
 
 
-class Known:
-    """A stand-in for a generator with known variates."""
+class Known(np.random.Generator):
+    """A generator with known variates."""
 
     def __init__(self, uniforms):
+        super().__init__(np.random.PCG64())
         self.uniforms = uniforms
 
-    def random(self, n):
-        assert n == len(self.uniforms)
-        return self.uniforms
+    def random(self, *, out):
+        assert len(out) == len(self.uniforms)
+        out[:] = self.uniforms
 
 
 STATES = list(product(range(ROOM + 1), *[(0, 1)] * ROOM))
@@ -56,12 +57,12 @@ def transitions(step, monkeypatch):
     draw = getattr(op.draw_index, "py_func", op.draw_index)  # its own source: a twin's is edited
 
     def shares_too(*arguments):
-        *records, log_weights, outcome = drawn(*arguments)
+        *values, log_weights = drawn(*arguments)
         key = log_weights.tobytes()
         if key not in known:
             known[key] = share_of_each(lambda u: draw(log_weights, u, size._last)[0])
         known["last"] = known[key]
-        return *records, log_weights, outcome
+        return *values, log_weights
 
     monkeypatch.setattr(size, "_drawn", shares_too)
     for row, (n, *x) in enumerate(STATES):
@@ -111,6 +112,18 @@ def test_the_posterior_is_stationary(model, monkeypatch):
     assert {state for state, p in zip(STATES, start, strict=True) if p > 0} == {
         (n, *x) for n in range(ROOM + 1) for x in ((1, 0, 0), (0, 1, 0))
     }
+
+
+def test_a_block_with_an_impossible_number_is_refused_after_tuning(model):
+    step = SizeStep([model["n"]], model=model)
+    step.setup_chain(np.random.default_rng(1), 2, 5)
+    told = [np.array([[3.0, 0.5], [-1.0, 0.0]])]
+    assert len(step.statistics(2, told)) == 2
+    step.passed(2, told)
+    assert step.at_the_end == [0.0]
+    step.passed(1, told)
+    with pytest.raises(SamplingError):
+        step.statistics(2, told)
 
 
 FAULTS = {

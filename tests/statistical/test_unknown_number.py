@@ -157,10 +157,10 @@ def with_other_weights(size, weights):
     """Let a step draw by other log-weights than it has."""
     right, draw = size._drawn, op.draw_index.py_func
 
-    def drawn(point, uniforms):
-        *records, log_weights, _ = right(point, uniforms)
-        outcome = np.array(draw(weights(log_weights, point), uniforms[-1], size._last))
-        return *records, log_weights, outcome
+    def drawn(point, rng):
+        *records, _, _, log_weights = right(point, rng)
+        outcome = np.array(draw(weights(log_weights, point), rng.random(), size._last))
+        return *records, outcome[0].astype(int), outcome, log_weights
 
     size._drawn = drawn
 
@@ -284,7 +284,8 @@ def matrices(z_given_x=(0.2, 0.6)):
         for row, (n, pair) in enumerate(states):
             for order in permutations(range(n)):
                 at = point(n, [*(pair[k] for k in order), *pair[n:]])
-                *_, log_w, _ = size._drawn({**start, **at}, np.array([0.5]))
+                # With nobody present, nothing is shuffled.
+                *_, log_w = size._drawn({**start, **at, "n": np.array(0)}, np.random.default_rng(0))
                 column = [
                     states.index((m, tuple((2 * at["x"] + at["z"]).tolist()))) for m in range(3)
                 ]

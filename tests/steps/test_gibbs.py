@@ -2,12 +2,24 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from numpy.linalg import LinAlgError
+from pymc.exceptions import SamplingError
 from pymc.step_methods.compound import CompoundStep
 from pymc.step_methods.state import equal_dataclass_values
 
-from pymc_dapper import ConjugateStep, DapperStep, FunctionStep, GibbsStep, InterweaveStep
+from pymc_dapper import (
+    ConjugateStep,
+    CountStep,
+    DapperStep,
+    FunctionStep,
+    GibbsStep,
+    InterweaveStep,
+    SizeStep,
+    assign_steps,
+    present,
+)
 from pymc_dapper.backend.iterations import Iterations
 from pymc_dapper.steps import gibbs
 from tests.evaluated_in_python import evaluated_in_python
@@ -60,6 +72,25 @@ def alike():
         records = [pm.Normal("x", a, 1, shape=3), pm.Normal("y", b, 1, shape=3)]
         pm.Normal("noisy_sum", records[0].sum() + 2 * records[1].sum(), 1.5, observed=50.0)
         return model, [DapperStep(records), ConjugateStep([a]), ConjugateStep([b])]
+
+
+@pytest.fixture(scope="module", params=["counts", "an unknown number"])
+def others(request):
+    """Counts, with a parameter integrated out and another one; or records and their number."""
+    with evaluated_in_python(), pm.Model() as model:
+        if request.param == "counts":
+            rate = pm.Gamma("rate", 2, 1)
+            x = pm.Poisson("x", rate, shape=3)
+            q = pm.Beta("q", 2, 2)
+            y = pm.Binomial("y", n=9, p=q)
+            pm.Normal("noisy_x", x, 1.5, observed=[1.0, 2.0, 3.0])
+            pm.Normal("noisy_y", y, 1.5, observed=4.0)
+            return model, [CountStep([x]), ConjugateStep([rate]), CountStep([y], integrate=[q])]
+        n, p = pm.DiscreteUniform("n", 0, 5), pm.Beta("p", 2, 2)
+        x = pm.Bernoulli("x", p, shape=5)
+        pm.Normal("noisy_n", n, 1.5, observed=4.0)
+        pm.Normal("noisy_sum", pt.switch(present(n, 5), x, 0).sum(), 1.5, observed=2.0)
+        return model, assign_steps([x], interweave=False, progressbar=False)
 
 
 @pytest.fixture(autouse=True)
@@ -144,6 +175,51 @@ def test_so_it_is_with_moves_by_interweaving(model, steps, discrete, moves, comp
         assert same(chain_of(begun(GibbsStep(own)), of), in_a_list)
         assert sum(computed) >= 20
         assert in_a_list[-1][1][2]["interweave_moves"] == (moves if of is model else 2)
+
+
+def test_so_it_is_with_counts_and_numbers_of_records(others, computed):
+    (model, own), stop = others, TUNE + 20
+    in_a_list = chain_of(begun(CompoundStep(own)), model)
+    assert same(chain_of(begun(GibbsStep(own)), model), in_a_list)
+    assert sum(computed) >= 20
+    one = begun(CompoundStep(own))
+    chain_of(one, model, stop)
+    in_a_list_state, other = one.sampling_state, begun(GibbsStep(own))
+    [*_, (point, _)] = before = chain_of(other, model, stop)
+    state = other.sampling_state
+    assert equal_dataclass_values(state, in_a_list_state)
+    begun(other, 99).sampling_state = state
+    assert same(before + chain_of(other, model, TUNE + DRAWS - stop, point), in_a_list)
+
+
+@pytest.mark.parametrize("others", ["an unknown number"], indirect=True)
+def test_a_step_that_forgets_what_a_block_told_would_show(others, monkeypatch):
+    """The twin of the test above: SizeStep adds up how near the end its numbers come."""
+    model, own = others
+    chain_of(begun(CompoundStep(own)), model)
+    known = [each.sampling_state for each in own]
+    passed = SizeStep.passed
+    monkeypatch.setattr(SizeStep, "passed", lambda self, n, told: passed(self, n, ()))
+    chain_of(begun(GibbsStep(own)), model)
+    again = [each.sampling_state for each in own]
+    assert [equal_dataclass_values(*pair) for pair in zip(known, again, strict=True)].count(
+        False
+    ) == 1
+
+
+def test_a_step_that_cannot_make_statistics_of_a_block_is_called_by_itself(
+    model, steps, expected, monkeypatch
+):
+    """SizeStep, say, if no number was possible: its error comes at that draw."""
+    failed = []
+
+    def statistics(self, n, told):
+        failed.append(n)
+        raise SamplingError
+
+    monkeypatch.setattr(ConjugateStep, "statistics", statistics)
+    assert same(chain_of(begun(GibbsStep(steps)), model), expected)
+    assert len(failed) > 1
 
 
 def test_another_seed_gives_another_chain(model, steps, expected):
