@@ -82,11 +82,12 @@ class GibbsStep(CompoundStep):
     -----
     Blocks need compiled steps for all variables of the model, small data, and 2,000 iterations to
     go. NUTS, :class:`FunctionStep`, :class:`CollapsedStep` (which has NUTS within it) and counts
-    drawn on a tree or with latent totals are computed in Python in each iteration. Steps are called one after the
-    other while one of them tunes itself, looks for a possible start, lets records walk or exchange,
-    or looks at the chain for a warning. The loop is compiled before a chain's first block, in up to
-    a second, and kept on disk for all models with alike steps. The points of a block share its
-    memory: copy those that you keep. numba loses an interrupt now and then: interrupt again.
+    drawn on a tree or with latent totals are computed in Python in each iteration. Steps are called
+    one after the other while one of them tunes itself, looks for a possible start, lets records
+    walk or exchange, or looks at the chain for a warning. The loop is compiled before a chain's
+    first block, in up to a second, and kept on disk for all models with alike steps. The points of
+    a block share its memory: copy those that you keep. numba loses an interrupt now and then:
+    interrupt again.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
     the block is dropped, and computed again. So it is if somebody has changed the point. Don't
