@@ -33,6 +33,7 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import integrated_out, records_seen
 from pymc_dapper.graphs.errors import NotCollapsibleError, NotConjugateError, ReadingError
 from pymc_dapper.graphs.present import Present
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.reading import (
     NonCentredModel,
@@ -723,6 +724,8 @@ def _warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> No
     of_counts = {length(model, rv) for rv in latent.counts}
     for rv in model.free_RVs:
         n = length(model, rv)
+        if n is not None and rv not in latent.all:
+            _warn_of_other_axis(latent, rv, n)
         among = lengths if _is_continuous(rv) else lengths | of_counts
         if n is None or n not in among or model.rvs_to_values[rv] in taken:
             continue
@@ -738,6 +741,20 @@ def _warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> No
             names,
             ", tabulate=False" if latent.tabulated else "",
         )
+
+
+def _warn_of_other_axis(latent: Latent, rv: TensorVariable, n: int) -> None:
+    """Warn of a variable with an entry for each of the many along a later axis of the records."""
+    for x in latent.records:
+        first, *others = view_of(latent.readings.model).shape(x)
+        if n in others and n > first and rv in ancestors(x.owner.inputs):
+            LOGGER.warning(
+                "'%s' has %s entries along its first axis, and is taken for %s records. '%s' has "
+                "an entry for each of %s along a later axis. If these are the records, put their "
+                "axis first, as in shape=(%s, %s)",
+                x.name, first, first, rv.name, f"{n:,}", n, first,
+            )  # fmt: skip
+            return
 
 
 def _told_length(rv: TensorVariable, length: int | None) -> str:

@@ -1,7 +1,7 @@
 """What a release of tables says of a data set: its columns, and the number of people."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -112,10 +112,12 @@ def _numbers(release: Release, n: int | None) -> range:
             why = "tables aren't of the same people" if high < low else "there is nobody"
             raise ValueError(f"n: {why}: {_listed(known)}")
         return range(max(int(low), 0), int(np.ceil(high)) + 1)
-    for name, (total, spread) in known.items():
-        if abs(total - n) > MOST_DEVIATIONS * spread:
+    for query in release:
+        low, high, spread = _ends(query)
+        if not low - MOST_DEVIATIONS * spread <= n <= high + MOST_DEVIATIONS * spread:
+            total = f"{low:,.0f}" if low == high else f"something from {low:,.0f} to {high:,.0f}"
             raise ValueError(
-                f"n is {n:,}, but the cells of '{name}' add up to {total:,.0f}, with noise of "
+                f"n is {n:,}, but the cells of '{query.name}' add up to {total}, with noise of "
                 f"standard deviation {spread:,.2g}. Each person is in one cell of each table: look "
                 "for another number of people, a wrong scale, or people who were counted twice"
             )
@@ -124,15 +126,34 @@ def _numbers(release: Release, n: int | None) -> range:
 
 def _total(query: Query) -> tuple[float, float] | None:
     """Return a table's total and the standard deviation of its noise; None if it isn't known."""
-    mechanism, values = query.mechanism, query.values
+    mechanism = query.mechanism
     if not isinstance(mechanism, AdditiveNoise) or mechanism.publication.rules:
         return None
-    if mechanism.unknown or np.ma.is_masked(values):
-        return None
-    shape = (SIMULATED, *np.shape(values))
-    noise = mechanism._draw(np.zeros(shape, dtype=np.int64), np.random.default_rng(0))
-    spread = noise.reshape(SIMULATED, -1).sum(axis=1).std()
-    return float(np.sum(values)), float(spread)
+    low, high, spread = _ends(query)
+    return (low, spread) if low == high and not mechanism.suppresses else None
+
+
+def _ends(query: Query) -> tuple[float, float, float]:
+    """Return between which ends a table's total is, but for noise, and that noise's spread.
+
+    A cell whose noisy value is known to be below a limit may be empty.
+    """
+    mechanism = query.mechanism
+    if not isinstance(mechanism, AdditiveNoise) or mechanism.unknown:
+        return -np.inf, np.inf, 0.0
+    released = np.ma.filled(np.ma.asarray(query.values, dtype=np.float64), -np.inf)
+    span = mechanism.publication.span(released)
+    low, high = np.where(span.below, 0.0, span.low.value), span.high.value
+    plain = mechanism._published(replace(mechanism.publication, rules=(), nonempty=False))
+    nobody = np.zeros((SIMULATED, *released.shape), dtype=np.int64)
+    noise = plain._draw(nobody, np.random.default_rng(0)).reshape(SIMULATED, -1)
+    # Of many cells, those with noise above zero may be the ones that aren't hidden.
+    hidden = np.maximum(noise, 0).sum(axis=1).mean() if np.any(span.below) else 0.0
+    return (
+        float(np.sum(low) - hidden),
+        float(np.sum(np.where(span.above, np.inf, high))),
+        float(noise.sum(axis=1).std()),
+    )
 
 
 def _listed(known: Mapping[str, tuple[float, float]]) -> str:

@@ -5,7 +5,6 @@ from scipy import stats
 import pymc_dapper as pmd
 from pymc_dapper.microdata import graphical, latent_classes
 from tests.microdata.releases import ALL_PAIRS, CHAIN, release
-from tests.surroundings import nothing_compiled
 
 GIVEN = release(200, CHAIN)
 
@@ -101,14 +100,31 @@ def test_suppressed_and_rounded_tables_are_of_the_same_people():
     assert np.isfinite(model.compile_logp(mode="FAST_COMPILE")(model.initial_point()))
 
 
-@pytest.mark.parametrize("rule", ["rounded", "clamped"])
-def test_a_table_under_rules_that_contradicts_n_is_warned_of(rule):
-    """Its total isn't that of people, so that only what all data sets come to can tell."""
-    noise = pmd.GaussianMechanism(2.0)
-    mechanism = noise.rounded(5) if rule == "rounded" else noise.clamped(0, None)
-    table = pmd.Query("t", [[30.0, 20.0], [25.0, 25.0]], mechanism, ("a", "b"))
-    with nothing_compiled(), pytest.warns(UserWarning, match="add up to 100.* from 1000, what"):
-        pmd.assign_steps(model=graphical(pmd.Release([table]), n=1000), interweave=False)
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        (lambda noise: noise.rounded(5), "something from 90 to 110"),
+        (lambda noise: noise.clamped(0, None), "100"),
+        (lambda noise: noise.published_if(">=", 10), "something from 6[0-9] to 80"),
+    ],
+)
+def test_a_table_under_rules_that_contradicts_n_is_refused(rule, told):
+    mechanism, values = rule(pmd.GaussianMechanism(2.0)), [[30.0, 20.0], [25.0, 25.0]]
+    if mechanism.suppresses:
+        values = np.ma.masked_array([[30.0, 20.0], [20.0, np.nan]], [[0, 0], [0, 1]])
+    release = pmd.Release([pmd.Query("t", values, mechanism, ("a", "b"))])
+    for n in (15, 1000):
+        with pytest.raises(ValueError, match=f"n is {n:,}, but the .* add up to {told}, with"):
+            graphical(release, n=n)
+    assert graphical(release, n=95).name == ""
+
+
+def test_a_large_table_of_clamped_noise_is_of_few_people():
+    """What its cells add up to is far above the number of people."""
+    noise = pmd.GaussianMechanism(5.0).clamped(0, None)
+    values = np.maximum(np.random.default_rng(0).normal(0, 5, (40, 40)), 0)
+    values[0, 0] += 100
+    assert graphical(pmd.Release([pmd.Query("t", values, noise, ("a", "b"))]), n=100).name == ""
 
 
 def test_a_domain_of_many_cells_is_never_formed():
