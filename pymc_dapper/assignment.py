@@ -346,7 +346,7 @@ def find_latent(
     if not latent.all:
         raise ReadingError(
             "records and counts are empty: leave both out to have them found, or pass the latent "
-            "records, as in assign_steps([x])"
+            "records, as in sample(records=[x])"
         )
     return latent
 
@@ -683,9 +683,19 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
         listed = ", ".join(
             f"'{name}' ({_told_length(model[name], n)})" for name, n in lengths.items()
         )
+        # Parameters that a mechanism sees are told by what is passed, other people by a step.
+        what = (
+            "Pass the records, as in sample(records=[x]). A record that is a scalar needs shape=1"
+        )
+        if None not in lengths.values():
+            first, *_, last = lengths
+            what += (
+                f". If '{first}' and '{last}' describe different people, each needs a step: "
+                f"pm.sample(step=[pmd.DapperStep([{first}]), pmd.DapperStep([{last}])])"
+            )
         raise ReadingError(
             "which variables are the latent records isn't clear: the mechanisms, or other "
-            f"Potentials, depend on {listed}. Pass the records, as in assign_steps([x])"
+            f"Potentials, depend on {listed}. {what}"
         )
     if not sizes:
         seen = _with_linked(readings, seen)
@@ -695,7 +705,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
             raise ReadingError(
                 f"which variables are the latent records isn't clear: a mechanism, or another "
                 f"Potential, depends on '{parents[0]}', and so does the distribution of "
-                f"'{rv.name}', which is free, too. Pass the records, as in assign_steps([x])"
+                f"'{rv.name}', which is free, too. Pass the records, as in sample(records=[x])"
             )
     return seen
 
@@ -770,7 +780,8 @@ def _why_none(model: Model) -> str:
     if not releases:
         return (
             "the model has no release of a mechanism. Add it, as in "
-            'mechanism.potential("privacy", statistic, released=...)'
+            'mechanism.potential("privacy", statistic, released=...). If an observed variable is '
+            "the release, pass the records, as in sample(records=[x])"
         )
     for release, inputs in releases:
         known = set(ancestors(inputs)).intersection(model.observed_RVs) - {release}

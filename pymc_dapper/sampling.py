@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pymc as pm
 from pymc import sample as pymc_sample
 from pymc.model import Model
@@ -32,6 +33,9 @@ from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.progress import LOGGER, progress
 from pymc_dapper.steps.stats import told_once
 from pymc_dapper.tabulation.choice import Table, table_if_cheaper
+
+MOST_CHECKED = 100
+"""Of how many entries of a computed variable R-hat and effective draws are looked at."""
 
 
 def _check_passed_on(given: Mapping[str, Any]) -> None:
@@ -93,25 +97,51 @@ def _check_log_densities(
         )
 
 
-def _check_chains(result: DataTree) -> None:
-    """Log PyMC's convergence notes on free variables, for a result with computed ones only."""
+def _check_chains(result: DataTree, model: Model) -> None:
+    """Log PyMC's convergence notes on computed variables, and chains that stand still apart.
+
+    PyMC checks free variables only. Of a large variable, some entries are checked.
+    """
     from arviz_stats import ess, rhat
 
-    n_chains, n_draws = (result["posterior"].sizes[dim] for dim in ("chain", "draw"))
+    posterior = result["posterior"].dataset
+    n_chains, n_draws = (posterior.sizes[dim] for dim in ("chain", "draw"))
     if n_chains == 1 or n_draws < 100:
         return
-    of_ess = ess(result)
-    slow = [
-        str(name)
-        for name, values in rhat(result).items()
-        if values.max() > 1.01 or of_ess[name].min() < 100 * n_chains
-    ]
+    slow = []
+    for name in set(posterior) - {rv.name for rv in model.free_RVs}:
+        entries = posterior[name].values.reshape(n_chains, n_draws, -1).T.astype(float)
+        checked = [x.T for x in entries[:: 1 + len(entries) // MOST_CHECKED]]
+        with np.errstate(invalid="ignore", divide="ignore"):  # a constant entry has no R-hat
+            if any(rhat(x) > 1.01 or ess(x) < 100 * n_chains for x in checked):
+                slow.append(str(name))
     if slow:
         LOGGER.warning(
             "R-hat is above 1.01, or there are fewer than 100 effective draws a chain: %s. Draw "
             "more, and look at the chains before you rely on them",
-            _quoted(slow),
+            _quoted(sorted(slow)),
         )
+    stats = result["sample_stats"].dataset if "sample_stats" in result else {}
+    logp = [
+        stats[x].values.reshape(n_chains, n_draws, -1) for x in stats if "mechanism_logp" in str(x)
+    ]
+    if any(_stand_still_apart(x.min(axis=1), x.max(axis=1)) for x in logp):
+        LOGGER.warning(
+            "Chains stand still at different records: no record moves alone, and none of their "
+            "draws can be relied on. Start them by initvals= at records that explain the release "
+            "well, or write the records as counts"
+        )
+
+
+def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
+    """Whether a chain stays at one log-density that another one never comes to.
+
+    Both are the least and the largest ones, shape (chains,) or (chains, steps).
+    """
+    still = np.isclose(low, high)
+    rounding = 1e-6 * (1 + np.abs(low))
+    outside = (low[:, None] > high + rounding) | (high[:, None] < low - rounding)
+    return bool((still & outside.any(axis=1)).any())
 
 
 def _tell_of_hierarchies(result: DataTree, model: Model) -> None:
@@ -304,8 +334,8 @@ def sample(
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
         _tell_of_hierarchies(result, sampled)
-        if computed_only and checked:
-            _check_chains(result)
+        if checked:
+            _check_chains(result, sampled)
         factors = [
             factor for step in steps if isinstance(step, DapperStep) for factor in step.factors
         ]

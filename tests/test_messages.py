@@ -166,7 +166,10 @@ MISTAKES = [
     (lambda g: pmd.sample(step=[]), "pmd.sample chooses the steps itself"),
     (lambda g: pmd.sample(draw=100), "pmd.sample has no argument 'draw'"),
     (lambda g: pmd.sample(var_names=["mu"]), "no variable 'mu' to keep, but"),
-    (lambda g: pmd.assign_steps(progressbar=False), "no release of a mechanism. Add it, as in"),
+    (
+        lambda g: pmd.assign_steps(progressbar=False),
+        "no release of a mechanism. Add it, as in.*pass the",
+    ),
     (lambda g: read_opendp({"column": ["len"]}, {}), "there is no column 'aggregate', but column"),
 ]
 

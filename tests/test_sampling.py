@@ -16,7 +16,7 @@ from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.plain_models import parts_of, same_parts
-from pymc_dapper.sampling import _tell_of_hierarchies
+from pymc_dapper.sampling import _stand_still_apart, _tell_of_hierarchies
 from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
 
@@ -351,6 +351,53 @@ def test_a_result_of_computed_variables_only_has_its_chains_checked(draws, caplo
     assert list(result.posterior.data_vars) == ["total"]
     said = [each for each in caplog.messages if "R-hat is above" in each and "'total'" in each]
     assert len(said) == (draws >= 100)
+
+
+def test_what_is_computed_from_slow_records_has_its_chains_checked(caplog):
+    """PyMC's own check is of free variables only."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.Normal("x", mu, 1, shape=3)
+        pm.Deterministic("first", x[0])
+        pm.Deterministic("total", x.sum())
+        pm.Deterministic("positive", mu**2 >= 0)
+        pmd.LaplaceMechanism(0.01).potential("sum", x.sum(), released=2.5)
+        pmd.LaplaceMechanism(0.01).potential("squares", (x**2).sum(), released=4.0)
+    options = QUICK | {"draws": 100, "tune": 50, "compute_convergence_checks": True}
+    with evaluated_in_python(), caplog.at_level("WARNING"):
+        pmd.sample(model=model, **options)
+    [said] = [each for each in caplog.messages if "R-hat is above" in each]
+    assert "'first'" in said
+    assert not any(name in said for name in ("'mu'", "'positive'"))
+
+
+@pytest.mark.parametrize("scale", [0.2, 2.0])
+def test_chains_that_stand_still_at_different_records_are_told(scale, caplog):
+    """1, 6 and 7 explain sum and squares: from 5, 5 and 6 no change of one record leads there."""
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 3)
+        x = pm.Geometric("x", p, shape=3)
+        noise = pmd.DiscreteLaplaceMechanism(scale)
+        noise.potential("sums", pm.math.stack([x.sum(), (x**2).sum()]), released=[14, 86])
+    starts = [{"x": np.array(each)} for each in ([1, 6, 7], [5, 5, 6])]
+    options = QUICK | {"draws": 100, "tune": 100, "chains": 2, "initvals": starts}
+    options |= {"compute_convergence_checks": True}
+    with evaluated_in_python(), caplog.at_level("WARNING"):
+        pmd.sample(model=model, **options)
+    assert any("stand still at different" in each for each in caplog.messages) == (scale < 1)
+
+
+def test_chains_stand_still_apart_if_another_never_comes_there():
+    moving, there, away = (np.array([[x]]) for x in (-3.0, -1.0, -9.0))
+    pairs = {
+        "one moves and comes there": ([moving, there], [0 * there, there], False),
+        "one moves elsewhere": ([moving, away], [there, away], True),
+        "both stay at the same": ([there, there], [there, there + 1e-12], False),
+        "both stay apart": ([there, away], [there, away], True),
+        "both move apart": ([moving, away], [there, away + 1], False),
+    }
+    for name, (low, high, apart) in pairs.items():
+        assert _stand_still_apart(np.vstack(low), np.vstack(high)) == apart, name
 
 
 def test_the_model_stays_as_it_was_where_its_own_start_is_impossible():

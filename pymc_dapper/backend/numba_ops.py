@@ -155,7 +155,7 @@ def _cell_of(op: CellOf) -> Callable:
         # Branch-free: in a search, the direction is as random as the records.
         cell = np.int64(0)
         for k in range(n_cuts):
-            cell += cuts[k] <= x
+            cell += not x < cuts[k]  # nan is above all cuts, as NumPy sorts it
         return cell
 
     return cell_of

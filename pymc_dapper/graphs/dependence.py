@@ -45,12 +45,13 @@ def records_seen(model: Model) -> list[TensorVariable]:
     mechanisms = [*(x for x in model.potentials if x not in out), *released]
     if not mechanisms:
         return []
+    # In terms of random variables: their values may be transformed by parameters, as by bounds.
     seen: set[Variable] = set()
-    for variable, logp in zip(mechanisms, log_densities(model, mechanisms), strict=True):
-        unknown = getattr(getattr(variable.tag, "mechanism", None), "unknown", [])
-        scales = set(ancestors(unknown, blockers=model.free_RVs))
+    for x in mechanisms:
+        unknown = getattr(getattr(x.tag, "mechanism", None), "unknown", [])
+        scales = set(ancestors(unknown, blockers=model.basic_RVs))
         if unknown:
-            scales -= set(ancestors([variable.tag.statistic], blockers=model.free_RVs))
-        parameters = {model.rvs_to_values[rv] for rv in model.free_RVs if rv in scales}
-        seen |= set(ancestors([logp])) - parameters
-    return [model.values_to_rvs[value] for value in model.value_vars if value in seen]
+            scales -= set(ancestors([x.tag.statistic], blockers=model.basic_RVs))
+        graphs = x.owner.inputs if x in released else [x]
+        seen |= set(ancestors(graphs, blockers=model.basic_RVs)) - scales
+    return [rv for rv in model.free_RVs if rv in seen]

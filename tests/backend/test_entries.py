@@ -59,9 +59,9 @@ def test_an_entry_is_looked_up_by_its_indices():
 def test_a_cell_is_found_by_the_cuts_that_are_not_above():
     cuts, x = np.array([0.0, 1.0, 4.0]), pt.dvector("x")
     cells = Elemwise(CellOf(cuts))(x)
-    given = [-1.0, 0.0, 0.5, 1.0, np.nextafter(4.0, 0), 4.0, np.inf]
-    assert cells.eval({x: given}, mode="FAST_COMPILE").tolist() == [0, 1, 1, 2, 2, 3, 3]
+    given = [-1.0, 0.0, 0.5, 1.0, np.nextafter(4.0, 0), 4.0, np.inf, np.nan]
+    assert cells.eval({x: given}, mode="FAST_COMPILE").tolist() == [0, 1, 1, 2, 2, 3, 3, 3]
     gradient = pt.grad(cells.astype("float64").sum(), x, disconnected_inputs="ignore")
-    np.testing.assert_array_equal(gradient.eval({x: given}, mode="FAST_COMPILE"), np.zeros(7))
+    np.testing.assert_array_equal(gradient.eval({x: given}, mode="FAST_COMPILE"), np.zeros(8))
     assert CellOf(cuts) == CellOf(cuts.copy()) != CellOf(cuts + 1)
     assert CellOf(cuts) != LookUp(cuts)

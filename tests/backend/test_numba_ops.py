@@ -42,6 +42,7 @@ def test_a_cell_is_compiled_with_its_cuts():
     cuts = np.array([0.0, 1.0, 4.0])
     function = numba_function(CellOf(cuts))
     called = numba_njit(lambda x: function(x), final_function=True)
-    assert [called(x) for x in (-1.0, 0.0, 0.5, 4.0, 9.0)] == [0, 1, 1, 3, 3]
+    given = (-1.0, -0.0, 0.0, 0.5, 4.0, 9.0, -np.inf, np.inf, np.nan)
+    assert [called(x) for x in given] == [CellOf(cuts).impl(x) for x in given]
     same, other = (numba_function(CellOf(each)) for each in (cuts.copy(), cuts + 1))
     assert kernel_key(function) == kernel_key(same) != kernel_key(other)

@@ -47,3 +47,17 @@ def test_records_are_what_mechanisms_see_directly():
     with pm.Model() as without:
         pm.Normal("y", pm.Normal("x"), 1.0, observed=0.3)
     assert records_seen(without) == []
+
+
+def test_a_parameter_that_bounds_the_records_is_not_seen():
+    """The records' values are transformed by their bounds: in terms of values, it would be."""
+    with pm.Model() as model:
+        top = pm.Uniform("top", 1, 4)
+        x = pm.Uniform("x", 0, top, shape=4)
+        given = pm.Normal("given", top, 1.0, observed=2.0)
+        pmd.LaplaceMechanism(0.5).potential("privacy", x.sum() + given, released=5.0)
+        pmd.LaplaceMechanism(top).observe("release", x.max(), released=2.0)
+    assert records_seen(model) == [x]
+    with model:
+        pm.Potential("of both", -(x - top).sum())
+    assert records_seen(model) == [top, x]
