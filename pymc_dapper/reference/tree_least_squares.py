@@ -135,8 +135,8 @@ def table_tree_least_squares(
         value[value < 1e-8] = 0
         if np.max(np.abs(sums[name].T @ along - vectors * value)) > 1e-8 * max(1, value.max()):
             raise ValueError(
-                f"queries: {name!r} and the others aren't margins of one table. Leave out one whose "
-                "classes differ in their numbers of cells, such as hhinstlevels beside hhgq"
+                f"queries: {name!r} and the others aren't margins of one table. Leave out one "
+                "whose classes differ in their numbers of cells, such as hhinstlevels beside hhgq"
             )
         sd = np.broadcast_to(np.asarray(scale, float), shape[:1])
         missing = np.isnan(given[name][1])
