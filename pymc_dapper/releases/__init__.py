@@ -3,7 +3,9 @@
 A `Query` is the released values of one statistic, with their mechanism. A `Release` holds all
 queries. Every reader makes these two, so checks are made once: that the mechanism can have released
 the values (`Mechanism.as_released`), dims, and labels. `frames` reads tables of any library, and
-`arrays` arranges their rows as arrays.
+`arrays` arranges their rows as arrays. Files of the 2020 Census have readers of their own:
+`census_files` for rows, some at a time, `census` for queries, `census_codes` for their classes, and
+`census_tables` for trees of tables.
 
 Labels are compared with the model's before a query is added: a release in another order would fit
 in shape. `margins` sums a table over the dims that a query doesn't have. `mechanism_json` writes

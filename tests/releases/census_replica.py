@@ -45,7 +45,7 @@ def noisy_rows(people, tracts, rng, queries=QUERIES, times=1):
 
 
 def made_up(tracts, people_each, rng):
-    """People of tracts by the four attributes; none under age in nursing facilities."""
+    """People of tracts by the four attributes; none under age in one kind of group quarters."""
     weights = rng.dirichlet(np.full(2016, 0.05)).reshape(*SHAPE.values())
     weights[2, 0] = 0
     weights /= weights.sum()
@@ -62,8 +62,8 @@ def state(n_counties, n_tracts):
 def drawn(tracts, people_each, rng, by_quarters=True):
     """Rates of cells, the same in all tracts, and people drawn by them; by group quarters or not.
 
-    Cells of rate zero are empty for sure: many races have nobody, and so have nursing facilities
-    under age.
+    Cells of rate zero are empty for sure: many races have nobody, and so has one kind of
+    group quarters under age.
     """
     weights = rng.dirichlet(np.full(2016, 0.05)).reshape(*SHAPE.values())
     weights[2, 0] = 0
