@@ -16,6 +16,8 @@ from pymc_dapper.table_trees.kernels import Fixed
 FINEST = 2.0**20
 """Released values are multiples of 1 / FINEST, so that residuals have no rounding errors."""
 NOISES = ("discrete_gaussian", "gaussian")
+LARGEST_CLASS = 16
+"""People change cells within classes of so many cells."""
 MOST_CELLS = 2**15
 
 
@@ -253,12 +255,26 @@ def to_kernels(
         places = base[noisy, q][:, None] + np.arange(np.shape(released)[1])
         residual[places] = np.asarray(released)[noisy]
     classes = np.stack([np.asarray(query.classes) for query in queries.values()])
+    kin = _kin(classes)
     law = read_prior(prior, areas.leaf.size, np.full(areas.leaf.size, ENDLESS))
     rank = np.argsort(np.argsort(areas.leaf))
     ordered = Prior(law.kind[rank], law.first[rank], law.second[rank], law.tables)
     fixed = Fixed(
         areas.parent, areas.depth, areas.begin, areas.end, told.variance == 0, base, weight,
-        classes, areas.leaf, group, together, alpha, np.cumsum(alpha, axis=1), *ordered[:3],
+        classes, *kin, areas.leaf, group, together, alpha, np.cumsum(alpha, axis=1), *ordered[:3],
         *ordered.tables,
     )  # fmt: skip
     return fixed, residual
+
+
+def _kin(classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the cells of each class, of queries with small classes, and where each cell's are."""
+    fine = [of for of in classes if np.bincount(of + 1)[1:].max() <= LARGEST_CLASS]
+    kin, begin, end = np.zeros((3, len(fine), classes.shape[1]), dtype=np.int64)
+    for q, of in enumerate(fine):
+        sizes = np.bincount(of + 1)
+        ends = np.cumsum(sizes)
+        kin[q] = np.argsort(of, kind="stable")
+        begin[q], end[q] = (ends - sizes)[of + 1], np.where(of >= 0, ends[of + 1], 0)
+        begin[q, of < 0] = 0
+    return kin, begin, end

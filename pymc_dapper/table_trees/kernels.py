@@ -14,8 +14,10 @@ from numba import njit
 
 from pymc_dapper.counts.trees.weights import OF_TABLE, log_prior
 
-RELABEL, SWAP, GIVE, TRADE, RESIZE = range(5)
+RELABEL, SWAP, GIVE, TRADE, RESIZE, RECAST = range(6)
 """The moves."""
+RARE = 4
+"""How often rare cells are looked at for each person in a group."""
 SCALES = 7
 """Up to 2**(SCALES - 1) people move at once, and now and then any number."""
 
@@ -37,6 +39,11 @@ class Fixed(NamedTuple):
     """Float64, shape (areas, queries): 1 / (2 sigma**2)."""
     classes: np.ndarray
     """Int64, shape (queries, cells): the class of each cell; -1 for those not counted."""
+    kin: np.ndarray
+    """Int64, shape (queries with small classes, cells): cells, those of a class together."""
+    kin_begin: np.ndarray
+    kin_end: np.ndarray
+    """Likewise: the run in ``kin`` of the class of each cell; empty if it isn't counted."""
     leaf: np.ndarray
     group: np.ndarray
     """Int64, shape (blocks,): the area of each block, and the number of its group."""
@@ -114,6 +121,33 @@ def newcomer(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int) -> 
     while fixed.alpha[g, cell] == 0:  # by rounding
         cell -= 1
     return cell
+
+
+@njit
+def relative(
+    rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int, cell: int
+) -> int:
+    """Draw the cell of one more person of a group, by the urn; or within a class of a cell's.
+
+    Either way, the urn decides between two cells as it would by itself.
+    """
+    q = int(rng.random() * 2 * fixed.kin.shape[0])
+    if q >= fixed.kin.shape[0]:
+        return newcomer(rng, fixed, groups, g)
+    begin, end = fixed.kin_begin[q, cell], fixed.kin_end[q, cell]
+    left = 0.0
+    for k in range(begin, end):
+        left += groups.counts[g, fixed.kin[q, k]] + fixed.alpha[g, fixed.kin[q, k]]
+    left *= rng.random()
+    found = cell
+    for k in range(begin, end):
+        weight = groups.counts[g, fixed.kin[q, k]] + fixed.alpha[g, fixed.kin[q, k]]
+        if weight > 0:
+            found = fixed.kin[q, k]
+            left -= weight
+            if left < 0:
+                break
+    return found
 
 
 @njit
@@ -204,7 +238,7 @@ def relabel(rng: np.random.Generator, fixed: Fixed, state: State, b: int) -> boo
     people, groups, g = state.people, state.groups, fixed.group[b]
     c1 = pick(people, b, rng.random() * people.total[b])
     add(groups, g, c1, -1)
-    c2 = newcomer(rng, fixed, groups, g)
+    c2 = relative(rng, fixed, groups, g, c1)
     if c1 != c2:
         if accept(rng, move(fixed, state.residual, b, c1, b, c2, 1, -1)):
             add(people, b, c1, -1)
@@ -214,6 +248,44 @@ def relabel(rng: np.random.Generator, fixed: Fixed, state: State, b: int) -> boo
         move(fixed, state.residual, b, c1, b, c2, -1, -1)
     add(groups, g, c1, 1)
     return False
+
+
+@njit
+def any_cell(rng: np.random.Generator, fixed: Fixed, g: int) -> int:
+    """Draw a cell by the prior."""
+    u, last = rng.random() * fixed.cumulative[g, -1], fixed.alpha.shape[1] - 1
+    return min(np.searchsorted(fixed.cumulative[g], u, side="right"), last)
+
+
+@njit
+def recast(rng: np.random.Generator, fixed: Fixed, state: State, g: int) -> int:
+    """Propose that a person of a group moves to or from a cell that is drawn evenly.
+
+    So cells with few people are looked at as often as others. It is decided on by the prior first,
+    which takes little time, and by the noise if that accepts: 0 is returned if neither is asked, 1
+    or 2 if the noise refuses or accepts.
+    """
+    people, groups = state.people, state.groups
+    c1, c2 = int(rng.random() * fixed.alpha.shape[1]), any_cell(rng, fixed, g)
+    if rng.random() < 0.5:
+        c1, c2 = c2, c1
+    n1, n2 = groups.counts[g, c1], groups.counts[g, c2]
+    if c1 == c2 or n1 == 0:
+        return 0
+    one, other = fixed.alpha[g, c1], fixed.alpha[g, c2]
+    if rng.random() * (n1 - 1 + one) * (n2 + 1) >= n1 * (n2 + other):
+        return 0
+    left, b = int(rng.random() * n1), fixed.begin[fixed.together[g]]
+    while left >= people.counts[b, c1]:
+        left -= people.counts[b, c1]
+        b += 1
+    if not accept(rng, move(fixed, state.residual, b, c1, b, c2, 1, -1)):
+        move(fixed, state.residual, b, c1, b, c2, -1, -1)
+        return 1
+    for tables, row in ((people, b), (groups, g)):
+        add(tables, row, c1, -1)
+        add(tables, row, c2, 1)
+    return 2
 
 
 @njit
@@ -443,17 +515,22 @@ def sweep(
         The state is changed.
     visits : int
         How often the total of each block is proposed to change.
-    moves : ndarray of bool, shape (5,)
+    moves : ndarray of bool, shape (6,)
         Which of them are made.
-    made : ndarray of int64, shape (5, 2)
+    made : ndarray of int64, shape (6, 2)
         How many were proposed and accepted: is added to.
     """
+    for g in range(fixed.together.size):
+        for _ in range(RARE * state.groups.total[g] if moves[RECAST] else 0):
+            how = recast(rng, fixed, state, g)
+            made[RECAST, 0] += how > 0
+            made[RECAST, 1] += how > 1
     for b in range(fixed.leaf.size):
         # Neither of these two changes how often they are made.
         for _ in range(state.people.total[b] if moves[RELABEL] else 0):
             made[RELABEL, 0] += 1
             made[RELABEL, 1] += relabel(rng, fixed, state, b)
-        for _ in range(state.people.total[b] if moves[SWAP] else 0):
+        for _ in range((state.people.total[b] + 1) // 2 if moves[SWAP] else 0):
             area = within(rng, fixed, b)
             made[SWAP, 0] += 1
             made[SWAP, 1] += swap(rng, fixed, state, b, block_of(rng, fixed, area), area)

@@ -156,7 +156,7 @@ class TableTree:
         tune: int = 200,
         chains: int = 2,
         thin: int = 1,
-        visits: int = 4,
+        visits: int = 16,
         random_seed: Any = None,
         executor: Executor | None = None,
         results: str | Path | None = None,
@@ -177,7 +177,7 @@ class TableTree:
             Number of chains.
         thin : int, default 1
             Sweeps for each draw.
-        visits : int, default 4
+        visits : int, default 16
             How often a sweep proposes to change the total of each block. A sweep proposes another
             cell and another place for each person once.
         random_seed : int, Generator, ..., optional
