@@ -4,8 +4,7 @@ Areas are as many as Wyoming's, or a share of them, and people are drawn from th
 blocks as in examples/census_blocks.py, proportions shared by a block group. All queries of persons
 but those by group quarters are released, with the noise of 2020's production settings, and the
 state's total exactly. Told are seconds of CPU, effective draws and R-hat, and how wide 90 %
-intervals are and how many hold the truth, by level and size; beside generalised least squares, of
-the totals by level.
+intervals are and how many hold the truth, by level and size; beside generalised least squares.
 
     python -m benchmarks.table_tree --share 0.02        a fiftieth, for some minutes
     python -m benchmarks.table_tree --growth            seconds of set-up and of a sweep, by size
@@ -20,6 +19,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 
 import numpy as np
+from scipy import stats
 
 import pymc_dapper as pmd
 from benchmarks._models import example
@@ -29,6 +29,8 @@ SETTINGS = Path("../shared/data/census_2020_pl94_budget.json")
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 AXES = {"votingage": 2, "hispanic": 2, "cenrace": 63}
 CELLS = np.indices(tuple(AXES.values())).reshape(3, -1)
+MEDIAN = 12.7
+"""Of the people of a block that isn't empty: 19 on average for all blocks."""
 CONCENTRATION = 3.0
 """Of a group's proportions around those of the nation, in people for each cell, on average."""
 
@@ -84,7 +86,9 @@ def concentrations():
 def simulate(share, settings, rng):
     """Draw people from the prior, and what is released of them: parents, levels, queries, truth."""
     parent, level = geography(share, rng)
-    log_prior = example("census_blocks").log_prior()
+    blocks_example = example("census_blocks")
+    blocks_example.MEDIAN = MEDIAN
+    log_prior = blocks_example.log_prior()
     blocks = np.flatnonzero(level == 4)
     totals = rng.choice(log_prior.size, blocks.size, p=np.exp(log_prior))
     group, which = np.unique(parent[blocks], return_inverse=True)
@@ -136,39 +140,60 @@ def growth(settings, shares):
     return rows
 
 
-def least_squares(parent, level, queries, name, areas):
-    """Standard deviations of a query's counts by least squares, of normal noise at all levels.
+def widths_by_least_squares(parent, level, settings, query):
+    """Widths of 90 % intervals of a query's counts in each area, by generalised least squares.
 
-    Each class by itself, from this query and finer ones. Levels are combined as in a tree whose
-    areas have as many parts as on average.
+    All queries are margins of one table, so that the noise of effects (main effects, interactions)
+    is independent, and the tree of each is solved by itself. Given are variances by effect, for
+    coefficients of an orthonormal basis.
     """
-    return pmd.reference.tree_least_squares(parent, *areas)
+    names, sigma = list(AXES), sigmas(settings)
+    sets = {name: {x for x in name.split(" * ") if x in AXES} for name in sigma}
+    cells = {name: np.prod([AXES[x] for x in of], initial=1.0) for name, of in sets.items()}
+    total = np.zeros(level.size)
+    for bits in range(2 ** len(names)):
+        effect = {x for k, x in enumerate(names) if bits >> k & 1}
+        if not effect <= sets[query]:
+            continue
+        precision = np.zeros(len(LEVELS))
+        for name, of in sets.items():
+            if effect <= of:
+                precision += 252 / cells[name] / np.array(sigma[name]) ** 2
+        sd = 1 / np.sqrt(precision)[level]
+        if not effect:
+            sd[0] = 0
+        found = pmd.reference.tree_least_squares(parent, np.zeros(level.size), sd)
+        share = np.prod([AXES[x] - 1 for x in effect], initial=1.0) / cells[query]
+        total += 252 / cells[query] * share * found.sd**2
+    return 2 * stats.norm.ppf(0.95) * np.sqrt(total)
 
 
-def report(drawn, truth, level, names):
+def report(drawn, truth, level, names, squares):
     """Widths and coverage by level, effective draws and R-hat."""
+    print("query, level, true counts: how many; width, that of least squares; coverage, and with")
+    print("counts at the ends of intervals counted by half; fewest effective draws, largest R-hat")
     for name, of in names.items():
-        found = drawn.summary(name, (0.05, 0.95))
-        areas = drawn.areas[name]
-        counts = np.zeros((len(areas), of.max() + 1), dtype=np.int64)
-        np.add.at(counts.T, of, truth[areas].T)
+        found, areas = drawn.summary(name, (0.05, 0.95)), drawn.areas[name]
+        counts = np.zeros((of.max() + 1, len(areas)), dtype=np.int64)
+        np.add.at(counts, of, truth[areas].T)
+        counts = counts.T
         low, high = found.quantiles[..., 0], found.quantiles[..., 1]
         inside = (low <= counts) & (counts <= high)
-        # Ends of integers hold more than they promise: told as well with ends counted by half.
         half = inside - 0.5 * ((counts == low) | (counts == high)) * inside
         for k, label in enumerate(LEVELS):
-            here = level[areas] == k
-            if not here.any():
-                continue
-            for least, most in ((0, 10), (10, 100), (100, 1e9)):
-                some = here[:, None] & (counts >= least) & (counts < most)
-                if some.any():
+            here = (level[areas] == k)[:, None]
+            for least, most in ((0, 10), (10, 100), (100, 10**9)):
+                some = here & (counts >= least) & (counts < most)
+                moved = some & np.isfinite(found.r_hat)
+                if moved.any():
+                    width = squares[name][areas[np.nonzero(some)[0]]].mean()
                     print(
-                        f"{name:12} {label:12} {least:4}-{most:<6.0f} {some.sum():8,} counts: "
-                        f"width {(high - low)[some].mean():8.1f}, {inside[some].mean():6.1%}, "
-                        f"ends by half {half[some].mean():6.1%}, "
-                        f"ess {np.nanmin(found.ess[some]) if np.isfinite(found.ess[some]).any() else np.nan:7.0f}, "
-                        f"R-hat {np.nanmax(found.r_hat[some]) if np.isfinite(found.r_hat[some]).any() else np.nan:.3f}"
+                        f"{name:9} {label:11} from {least:3}: {some.sum():8,}; "
+                        f"{(high - low)[some].mean():7.1f} {width:7.1f}; "
+                        f"{inside[some].mean():6.1%} {half[some].mean():6.1%}; "
+                        f"{found.ess[moved].min():6.0f} {np.median(found.ess[moved]):6.0f} "
+                        f"{found.r_hat[moved].max():.3f} {np.median(found.r_hat[moved]):.3f}",
+                        flush=True,
                     )
 
 
@@ -214,7 +239,16 @@ def main():
         random_seed=options.seed,
     )
     print(f"sampled in {process_time() - begin:.0f} s; accepted {drawn.accepted}")
-    report(drawn, truth, level, {name: classes_of(keep[name][0]) for name in keep})
+    report(
+        drawn,
+        truth,
+        level,
+        {name: classes_of(of) for name, (of, _) in keep.items()},
+        {
+            name: widths_by_least_squares(parent, level, settings, of)
+            for name, (of, _) in keep.items()
+        },
+    )
     print(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 

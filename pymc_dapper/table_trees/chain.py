@@ -39,6 +39,8 @@ class Finished(NamedTuple):
     """Shape (draws, areas, classes), by margin."""
     made: np.ndarray
     """Shape (6, 2): how many moves of each kind were proposed and accepted after tuning."""
+    misfit: np.ndarray
+    """As :func:`misfits` of the last state."""
 
 
 def chain_file(folder: Path, chain: int) -> Path:
@@ -125,7 +127,24 @@ def run(
                     x.flush()  # type: ignore[attr-defined]
                 _write(file, done, made, rng, now)
             state = state_of(fixed, released, now)
-    return Finished(room, made)
+    return Finished(room, made, misfits(fixed, state.residual))
+
+
+def misfits(fixed: Fixed, residual: np.ndarray) -> np.ndarray:
+    """Tell how much larger residuals are than noise, by depth and query.
+
+    Given a model that is true, a draw's residuals are distributed as noise. Returned is by how many
+    standard errors their sum of squares exceeds what is expected; 0 where nothing was released.
+    """
+    found = np.zeros((int(fixed.depth.max()) + 1, len(fixed.classes)))
+    for depth in range(len(found)):
+        for q, classes in enumerate(fixed.classes):
+            here = np.flatnonzero((fixed.depth == depth) & (fixed.base[:, q] >= 0))
+            places = fixed.base[here, q][:, None] + np.arange(classes.max() + 1)
+            squares = 2.0 * fixed.weight[here, q][:, None] * residual[places] ** 2
+            n = int((~np.isnan(squares)).sum())
+            found[depth, q] = (np.nansum(squares) - n) / np.sqrt(2.0 * max(n, 1))
+    return found
 
 
 def open_totals(fixed: Fixed) -> np.ndarray:

@@ -16,7 +16,7 @@ from pymc_dapper.counts.trees.weights import OF_TABLE, log_prior
 
 RELABEL, SWAP, GIVE, TRADE, RESIZE, RECAST = range(6)
 """The moves."""
-RARE = 4
+RARE = 2
 """How often rare cells are looked at for each person in a group."""
 SCALES = 7
 """Up to 2**(SCALES - 1) people move at once, and now and then any number."""
@@ -124,9 +124,7 @@ def newcomer(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int) -> 
 
 
 @njit
-def relative(
-    rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int, cell: int
-) -> int:
+def relative(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int, cell: int) -> int:
     """Draw the cell of one more person of a group, by the urn; or within a class of a cell's.
 
     Either way, the urn decides between two cells as it would by itself.
@@ -534,7 +532,7 @@ def sweep(
             area = within(rng, fixed, b)
             made[SWAP, 0] += 1
             made[SWAP, 1] += swap(rng, fixed, state, b, block_of(rng, fixed, area), area)
-        for _ in range(visits):
+        for _ in range(0 if fixed.exact[fixed.leaf[b]] else visits):
             # Each draws who gives: a move is undone by one in the other direction.
             if moves[GIVE]:
                 area = within(rng, fixed, b)

@@ -1,5 +1,6 @@
 """TableTree: tables of people of all areas of a tree, from noisy counts by crossing queries."""
 
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from pathlib import Path
@@ -12,6 +13,9 @@ from pymc_dapper.checks import as_array, random_generator, real_numbers, shown, 
 from pymc_dapper.table_trees import given, start
 from pymc_dapper.table_trees.chain import Finished, Margin, Plan, open_totals, run
 from pymc_dapper.table_trees.results import TableDraws, begin, write_summaries
+
+MISFIT = 6.0
+"""Standard errors from which on a warning is given."""
 
 
 class TableTree:
@@ -187,7 +191,7 @@ class TableTree:
         results : path, optional
             A directory. Draws are written to it, not kept in memory: 4 bytes for each number. A
             call after a kill goes on, with the same draws. At the end, intervals are written to a
-            Parquet file by margin; :meth:`summarise` does it at any time.
+            Parquet file by margin.
         every : int, default 100
             Draws from one writing of the state to the next.
 
@@ -195,6 +199,11 @@ class TableTree:
         -------
         TableDraws
             The draws of each margin, and what is said of them.
+
+        Warns
+        -----
+        UserWarning
+            If released counts are further from the draws than noise explains.
 
         Raises
         ------
@@ -228,10 +237,24 @@ class TableTree:
             found = [run(*task) for task in tasks]
         else:
             found = [future.result() for future in [executor.submit(run, *t) for t in tasks]]
+        self._warn_of_misfit(np.min([chain.misfit for chain in found], axis=0))
         drawn = self._drawn(plan, found)
         if plan.folder is not None:
             write_summaries(plan.folder, drawn, self._names)
         return drawn
+
+    def _warn_of_misfit(self, misfit: np.ndarray) -> None:
+        if misfit.max() < MISFIT:
+            return
+        depth, q = np.unravel_index(np.argmax(misfit), misfit.shape)
+        name = list(self._queries)[q]
+        warnings.warn(
+            f"queries[{name!r}]: areas at depth {depth} differ from their released counts by more "
+            f"than noise of this scale, by {misfit.max():.0f} standard errors of the sum of "
+            "squares. Either the scale is too small; or areas that share proportions don't have "
+            "the same (give shared= a deeper level); or prior= is wrong; or chains are too short",
+            stacklevel=3,
+        )
 
     def _drawn(self, plan: Plan, found: list[Finished]) -> TableDraws:
         return TableDraws(

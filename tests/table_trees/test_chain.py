@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pymc_dapper.table_trees.chain import _read, _write, open_totals
+from pymc_dapper.table_trees.chain import _read, _write, misfits, open_totals
 from tests.table_trees.small import example
 
 
@@ -23,3 +23,14 @@ def test_people_come_and_go_unless_a_total_is_known():
     for is_exact in (True, False):
         tree, _ = example(is_exact)
         assert open_totals(tree._fixed).tolist() == [True] * 4 + [not is_exact, True]
+
+
+def test_residuals_like_noise_fit():
+    """The sum of squares of n normal numbers has mean n and variance 2 n."""
+    tree, _ = example(True)
+    fixed = tree._fixed._replace(weight=np.full(tree._fixed.weight.shape, 0.5))
+    residual = np.where(np.isnan(tree._released), np.nan, 3.0)
+    found = misfits(fixed, residual)
+    # By age, the state has two counts, its halves four, and the blocks eight but one.
+    np.testing.assert_allclose(found[:, 1], [8 * np.sqrt(n / 2) for n in (2, 4, 7)])
+    assert found[0, 0] == 0  # known exactly

@@ -20,7 +20,7 @@ def test_totals_alone_are_those_of_count_tree():
     by_messages = pmd.CountTree(parent, released, scale, prior=prior)
     query = pmd.TableQuery([0, 0, 0], released[:, None], scale)
     tree = pmd.TableTree(parent, {"total": query}, prior=prior, concentration=0.4)
-    drawn = tree.sample(20_000, keep={"total": ("total", range(6))}, random_seed=1)
+    drawn = tree.sample(8_000, keep={"total": ("total", range(6))}, random_seed=1)
     effective = drawn.summary("total").ess[1:, 0].min()
     x = drawn["total"].reshape(-1, 6)
     for node in range(6):
@@ -103,3 +103,27 @@ def test_exact_totals_that_do_not_fit_are_refused():
     tree = pmd.TableTree([-1, 0], {"total": query}, prior=log_prior(9))
     with pytest.raises(ValueError, match="no counts fit the release at node"):
         tree.sample(10, keep={"total": ("total", [0])})
+
+
+def segregated(shared):
+    """40 blocks of 10 people each, all of them in one of two cells, and what is released."""
+    counts = np.zeros((41, 2))
+    counts[1:21, 0] = counts[21:, 1] = 10
+    counts[0] = counts[1:].sum(axis=0)
+    noise = np.random.default_rng(1).normal(0, 2.0, counts.shape).round()
+    parent = [-1, *[0] * 40]
+    queries = {
+        "race": pmd.TableQuery([0, 1], counts + noise, 2.0),
+        "total": pmd.TableQuery([0, 0], counts.sum(axis=1, keepdims=True), 0),
+    }
+    tree = pmd.TableTree(parent, queries, concentration=0.5, shared=shared)
+    keep = {"blocks": ("race", range(1, 41))}
+    return counts[1:], tree.sample(100, tune=50, keep=keep, random_seed=1).summary("blocks")
+
+
+def test_blocks_unlike_the_others_they_share_proportions_with_are_told():
+    with pytest.warns(UserWarning, match="give shared= a deeper level"):
+        segregated(None)
+    counts, found = segregated(1)
+    low, high = found.quantiles[..., 0], found.quantiles[..., 2]
+    assert ((low <= counts) & (counts <= high)).mean() > 0.8
