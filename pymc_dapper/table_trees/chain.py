@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dapper.table_trees import compiled
-from pymc_dapper.table_trees.kernels import RECAST, RESIZE, Fixed
+from pymc_dapper.table_trees.kernels import RECAST, RESIZE
+from pymc_dapper.table_trees.layout import Fixed
 from pymc_dapper.table_trees.start import Entries, entries_of, state_of
 
 

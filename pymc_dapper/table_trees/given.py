@@ -11,7 +11,7 @@ from pymc_dapper.counts.trees import compiled
 from pymc_dapper.counts.trees.priors import Prior, read_prior
 from pymc_dapper.counts.trees.tree import read_parents
 from pymc_dapper.counts.trees.weights import ENDLESS
-from pymc_dapper.table_trees.kernels import Fixed
+from pymc_dapper.table_trees.layout import Fixed
 
 FINEST = 2.0**20
 """Released values are multiples of 1 / FINEST, so that residuals have no rounding errors."""

@@ -8,7 +8,7 @@ from pymc_dapper.checks import about
 from pymc_dapper.counts.trees.tree import CountTree
 from pymc_dapper.table_trees import compiled
 from pymc_dapper.table_trees.given import Geography, TableQuery, Told
-from pymc_dapper.table_trees.kernels import Fixed, State, Tables
+from pymc_dapper.table_trees.layout import Fixed, State, Tables
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Blocks, cells and how many people are there: the people of a state."""
