@@ -32,6 +32,9 @@ from pymc_dapper.steps.variables import record_values
 TRIES = 2.0
 """Places that boundaries are to try on average: tuning widens or narrows the intervals."""
 
+FEW, USELESS = 0.3, 0.01
+"""Columns are drawn anew if fewer people change by proposals; unless fewer change by draws."""
+
 FACTOR = 1.1
 """By so much, in each iteration of tuning."""
 
@@ -45,6 +48,8 @@ class BoundaryStepState(StepMethodState):
     moves: bool
     seen: list[np.ndarray]
     widths: np.ndarray
+    redraws: bool | None
+    left: list[np.ndarray]
 
 
 class BoundaryStep(Step):
@@ -58,6 +63,9 @@ class BoundaryStep(Step):
     released tables in which they are counted, and the probabilities of columns that depend on
     theirs. Boundaries move by slices (Neal 2003), from intervals that tuning chooses. A pass over
     all boundaries takes about as long as half a sweep.
+
+    Where released tables are known so well that fewer than 3 of 10 people change in a sweep, each
+    column of each person is then drawn from its conditional distribution, given all else.
 
     Use it together with a :class:`DapperStep` for the people and a :class:`ConjugateStep` for the
     tables (``pmd.sample`` does). A column that no released table sees, such as a class, is left to
@@ -90,6 +98,7 @@ class BoundaryStep(Step):
     name = "boundaries"
     stats_dtypes_shapes = {  # noqa: RUF012 (PyMC's)
         "boundaries_moved": (np.float64, []),
+        "people_redrawn": (np.float64, []),
         WARNING_STAT: WARNING_TYPE,
     }
     _state_class = BoundaryStepState
@@ -146,36 +155,59 @@ class BoundaryStep(Step):
         self.seen: list[np.ndarray] = []
         n, d = self._reading.people.n_records, len(self._reading.rvs)
         self.widths = np.full(d, np.sqrt(n))
+        self.redraws: bool | None = None
+        self.left: list[np.ndarray] = []
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move all boundaries once, and people with them."""
         self.steps_done += 1
-        tuning, warning, outcome = self.steps_done <= self.tuning_steps, None, None
+        tuning, warning, told = self.steps_done <= self.tuning_steps, None, None
+        if tuning:
+            warning = self._consider_moves(point)
         if self.moves:
             if self._move is None:
                 with telling_why("BoundaryStep", self.vars), building(own_mode=bool(self._options)):
                     once_more_without(self._compile)
-            *values, outcome = self._move(self.rng, self.widths, *self._given(point))
+            *values, outcome, redrawn = self._move(
+                self.rng, self.widths, self._n_drawn, *self._given(point)
+            )
+            told = outcome, redrawn
             point = {**point, **dict(zip(self._names, values, strict=True))}
             if tuning:
                 wider = np.where(outcome[0] > TRIES, 1 / FACTOR, FACTOR)
                 self.widths = np.clip(self.widths * wider, 1.0, self._reading.people.n_records)
-        elif tuning:
-            warning = self._consider_moves(point)
-        return point, [{**self._statistics(outcome), WARNING_STAT: warning}]
+                if self.redraws and redrawn < USELESS * self._reading.people.n_records:
+                    self.redraws = False
+        self.left = [point[x] for x in self._seen] if tuning else []
+        return point, [{**self._statistics(told), WARNING_STAT: warning}]
 
-    def _statistics(self, outcome: np.ndarray | None) -> dict[str, Any]:
-        moved = np.nan if outcome is None else outcome[1].sum() / self._reading.people.n_records
-        return {"boundaries_moved": moved, WARNING_STAT: None}
+    @property
+    def _n_drawn(self) -> int:
+        """Return how many values of people are drawn anew after the moves."""
+        return self._reading.people.n_records * len(self._reading.rvs) if self.redraws else 0
+
+    @property
+    def _seen(self) -> list[str]:
+        """The columns that released tables count."""
+        reading = self._reading
+        each = zip(reading.people.records, reading.released.of[:, 0], strict=True)
+        return [x.name for x, n_tables in each if n_tables > 0]
+
+    def _statistics(self, told: tuple[np.ndarray, np.ndarray] | None) -> dict[str, Any]:
+        moved = redrawn = np.nan
+        if told is not None:
+            moved = told[0][1].sum() / self._reading.people.n_records
+            redrawn = float(told[1]) / self._reading.people.n_records
+        return {"boundaries_moved": moved, "people_redrawn": redrawn, WARNING_STAT: None}
 
     @property
     def transitions(self) -> Sequence[Transition]:
         """A pass over all boundaries, if they move."""
         if not self.moves:
             return ()
-        takes = (self.widths, *self._given.names, *self._given.data.values)
-        told = ((2, len(self.widths)), "float64")
-        return [Transition(self._move, takes, tuple(self._names), (told,))]
+        takes = (self.widths, self._n_drawn, *self._given.names, *self._given.data.values)
+        told = ((2, len(self.widths)), "float64"), ((), "int64")
+        return [Transition(self._move, takes, tuple(self._names), told)]
 
     def ordinary(self) -> int:
         """Begin with the end of tuning."""
@@ -183,25 +215,39 @@ class BoundaryStep(Step):
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n iterations after tuning."""
-        return [self._statistics(x) for x in (told[0] if told else [None] * n)]
+        each = zip(*told, strict=True) if told else [None] * n
+        return [self._statistics(x) for x in each]
 
     def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""
         self.steps_done += n
 
     def _consider_moves(self, point: PointType) -> SamplerWarning | None:
-        """Begin to move if a probability has a long memory, and say so."""
-        self.seen.append(np.concatenate([np.ravel(point[x.name]) for x in self._moved]))
-        done = self.steps_done
+        """Begin to move if a probability has a long memory or people hardly change, and say so."""
+        done, measured = self.steps_done, is_doubling(self.steps_done, MIN_MEASURED)
         if done == self.tuning_steps:
             self.seen = []
-        elif is_doubling(done, MIN_MEASURED) and forgets_slowly(np.array(self.seen[done // 4 :])):
-            self.seen, self.moves = [], True
-            return notice_of(
-                f"{self._built}: draws forget slowly, given the people. From here on people move "
-                "with them, which was compiled in tuning"
-            )
-        return None
+            return None
+        if not self.moves:
+            self.seen.append(np.concatenate([np.ravel(point[x.name]) for x in self._moved]))
+        why = None
+        if self.redraws is None and measured and 0 < self._changed(point) < FEW:
+            self.redraws = True
+            why = "few people change in all columns at once, so that columns are drawn one by one"
+        elif measured and not self.moves and forgets_slowly(np.array(self.seen[done // 4 :])):
+            why = "draws forget slowly, given the people"
+        if why is None or self.moves:
+            return None
+        self.seen, self.moves = [], True
+        return notice_of(
+            f"{self._built}: {why}. From here on people move with them, which was compiled in "
+            "tuning"
+        )
+
+    def _changed(self, point: PointType) -> float:
+        """Return the share of people who changed since the last step in what was released."""
+        columns = zip(self._seen, self.left, strict=True)
+        return float(np.any([point[x] != before for x, before in columns], axis=0).mean())
 
     def describe(self) -> str:
         """Describe what moves, and with whom."""

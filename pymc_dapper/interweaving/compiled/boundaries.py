@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.random.type import random_generator_type
 
-from pymc_dapper.backend.generators import drawn_noise
+from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
@@ -20,6 +21,7 @@ from pymc_dapper.interweaving.kernels.boundaries import (
     move_boundaries,
     n_uniforms,
 )
+from pymc_dapper.interweaving.kernels.columns import redraw_columns
 from pymc_dapper.interweaving.reading.tables import TablesReading
 from pymc_dapper.records.compiled.op import LogDensity, compiled_density
 from pymc_dapper.records.compiled.sweep import density_of_sums
@@ -31,7 +33,8 @@ class BoundaryMoves(KernelOp):
     """Moves of boundaries against a log-density with a term for each cell.
 
     Inputs are the parts of :class:`Released` and :class:`Tables`, then those of
-    :func:`move_boundaries` in its order, and last the context.
+    :func:`move_boundaries` in its order, those of :func:`redraw_columns`, none if columns aren't
+    drawn anew, and last the context.
     """
 
     __props__ = ("density",)
@@ -40,11 +43,12 @@ class BoundaryMoves(KernelOp):
         self.density = density
 
     def make_node(self, *inputs: Variable) -> Apply:
-        """Apply the operation; outputs are as :func:`move_boundaries` returns them."""
+        """Apply the operation; outputs are as both functions return them."""
         outputs = [
             pt.vector("probabilities", dtype="float64"),
             pt.matrix("people", dtype="int32"),
             pt.matrix("outcome", dtype="float64"),
+            pt.scalar("redrawn", dtype="int64"),
         ]
         return Apply(self, list(inputs), outputs)
 
@@ -56,20 +60,26 @@ def _boundary_moves(op: BoundaryMoves) -> Callable:
     @numba_njit
     def boundary_moves(  # type: ignore[no-untyped-def]
         cells, starts, columns, strides, of, steps, sizes, firsts, own, counted,
-        widths, people, probabilities, concentrations, uniforms, context,
+        widths, people, probabilities, concentrations, uniforms, of_columns, context,
     ):  # fmt: skip
         check_cells(sizes, people, people)
-        return move_boundaries(
+        released = Released(cells, starts, columns, strides, of, steps)
+        tables = Tables(sizes, firsts, own, counted)
+        p, moved, outcome = move_boundaries(
             log_term,
             context,
-            Released(cells, starts, columns, strides, of, steps),
-            Tables(sizes, firsts, own, counted),
+            released,
+            tables,
             widths,
             people,
             probabilities,
             concentrations,
             uniforms,
         )
+        redrawn = 0
+        if of_columns.size > 0:
+            redrawn = redraw_columns(log_term, context, released, tables, moved, p, of_columns)
+        return p, moved, outcome, np.asarray(redrawn)
 
     return boundary_moves
 
@@ -77,23 +87,27 @@ def _boundary_moves(op: BoundaryMoves) -> Callable:
 def compile_boundaries(
     reading: TablesReading, *, compile_kwargs: dict[str, Any] | None = None
 ) -> JitFunction:
-    """Compile the moves: ``moves(rng, widths, *records, *parameters, *given, *data)``.
+    """Compile the moves: ``moves(rng, widths, n_drawn, *records, *parameters, *given, *data)``.
 
-    They return the new values of records and parameters, and the outcome.
+    If ``n_drawn`` is the number of all values of people and not 0, each is drawn anew after the
+    moves. They return the new values of records and parameters, the moves' outcome, and how many
+    people changed by draws.
     """
     compile_kwargs, people = compile_kwargs or {}, reading.people
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
     density = density_of_sums(people, mode)
     rng, widths = random_generator_type("rng"), pt.vector("widths", dtype="float64")
-    _, uniforms = drawn_noise("random", (n_uniforms(reading.tables, people.n_records),), rng)
+    n_drawn = ps.int64("n_drawn")
+    after, uniforms = drawn_noise("random", (n_uniforms(reading.tables, people.n_records),), rng)
+    _, of_columns = Drawn(NOISE["random"])(after, n_drawn)
     constants = [pt.constant(np.asarray(x)) for x in (*reading.released, *reading.tables)]
     flat = [
         pt.concatenate([x.astype("float64").ravel() for x in each])
         for each in (reading.probabilities, reading.concentrations)
     ]
     of_people = indices(people.records, reading.low)
-    p, moved, outcome = BoundaryMoves(density.graph)(
-        *constants, widths, of_people, *flat, uniforms, *density.context
+    p, moved, outcome, redrawn = BoundaryMoves(density.graph)(
+        *constants, widths, of_people, *flat, uniforms, of_columns, *density.context
     )
     records = [
         (moved[:, k] + int(low)).astype(x.dtype)
@@ -106,8 +120,8 @@ def compile_boundaries(
     ]
     inputs = [*people.records, *reading.parameters, *reading.given, *reading.data.values()]
     return JitFunction(
-        [rng, widths, *inputs],
-        [*records, *values, outcome],
+        [rng, widths, n_drawn, *inputs],
+        [*records, *values, outcome, redrawn],
         model=reading.model,
         compile_kwargs=compile_kwargs,
     )
