@@ -32,7 +32,7 @@ from pymc_dapper.steps.variables import record_values
 TRIES = 2.0
 """Places that boundaries are to try on average: tuning widens or narrows the intervals."""
 
-FEW, USELESS = 0.3, 0.01
+FEW, USELESS = 0.1, 0.01
 """Columns are drawn anew if fewer people change by proposals; unless fewer change by draws."""
 
 FACTOR = 1.1
@@ -64,7 +64,7 @@ class BoundaryStep(Step):
     theirs. Boundaries move by slices (Neal 2003), from intervals that tuning chooses. A pass over
     all boundaries takes about as long as half a sweep.
 
-    Where released tables are known so well that fewer than 3 of 10 people change in a sweep, each
+    Where released tables are known so well that fewer than 1 of 10 people change in a sweep, each
     column of each person is then drawn from its conditional distribution, given all else.
 
     Use it together with a :class:`DapperStep` for the people and a :class:`ConjugateStep` for the
@@ -162,8 +162,7 @@ class BoundaryStep(Step):
         """Move all boundaries once, and people with them."""
         self.steps_done += 1
         tuning, warning, told = self.steps_done <= self.tuning_steps, None, None
-        if tuning:
-            warning = self._consider_moves(point)
+        before = point
         if self.moves:
             if self._move is None:
                 with telling_why("BoundaryStep", self.vars), building(own_mode=bool(self._options)):
@@ -178,6 +177,8 @@ class BoundaryStep(Step):
                 self.widths = np.clip(self.widths * wider, 1.0, self._reading.people.n_records)
                 if self.redraws and redrawn < USELESS * self._reading.people.n_records:
                     self.redraws = False
+        if tuning:
+            warning = self._consider_moves(before)
         self.left = [point[x] for x in self._seen] if tuning else []
         return point, [{**self._statistics(told), WARNING_STAT: warning}]
 
@@ -230,14 +231,12 @@ class BoundaryStep(Step):
             return None
         if not self.moves:
             self.seen.append(np.concatenate([np.ravel(point[x.name]) for x in self._moved]))
-        why = None
-        if self.redraws is None and measured and 0 < self._changed(point) < FEW:
-            self.redraws = True
-            why = "few people change in all columns at once, so that columns are drawn one by one"
-        elif measured and not self.moves and forgets_slowly(np.array(self.seen[done // 4 :])):
-            why = "draws forget slowly, given the people"
-        if why is None or self.moves:
+        few = self.redraws is None and measured and self._changed(point) < FEW
+        self.redraws = True if few else self.redraws
+        slow = measured and not self.moves and forgets_slowly(np.array(self.seen[done // 4 :]))
+        if self.moves or not (few or slow):
             return None
+        why = "draws forget slowly, given the people" if slow else "people hardly change"
         self.seen, self.moves = [], True
         return notice_of(
             f"{self._built}: {why}. From here on people move with them, which was compiled in "

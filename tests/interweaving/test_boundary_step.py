@@ -60,6 +60,24 @@ def test_it_waits_until_draws_forget_slowly(model):
         assert np.all(step.widths != widths)
 
 
+@pytest.mark.parametrize(("sd", "goes_on"), [(4.0, True), (0.01, False)])
+def test_columns_are_drawn_one_by_one_where_people_hardly_change(sd, goes_on):
+    model = people_in_tables(sd=sd)
+    *_, step = steps_of(model)
+    with evaluated_in_python():
+        # Here, no other step changes anybody.
+        point, stats = moved(step, model.initial_point(), MIN_MEASURED, tune=200)
+        assert step.redraws
+        assert np.isnan(stats["people_redrawn"])
+        point, [stats] = step.step(point)
+        assert stats["people_redrawn"] > 0.1
+        for _ in range(30):
+            point, [stats] = step.step(point)
+    # Where nobody changes by draws either, these end.
+    assert step.redraws == goes_on
+    assert (stats["people_redrawn"] > 0.1) == goes_on
+
+
 def test_chains_are_reproducible_and_continue_where_they_stopped(model):
     with evaluated_in_python():
         step = BoundaryStep(

@@ -48,8 +48,10 @@ def test_a_move_keeps_what_no_boundary_passes():
 
 
 @pytest.mark.long
-def test_compiled_moves_are_the_kernels():
+@pytest.mark.parametrize("redraws", [False, True])
+def test_compiled_moves_are_the_kernels(redraws):
     model = people_in_tables()
     step = step_of(model)
     step.setup_chain(np.random.default_rng(1), tune=0, draws=1)
+    step.redraws = redraws
     assert_same_in_python(step, step._move, started(model), n_steps=5)
