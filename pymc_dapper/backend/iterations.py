@@ -1,10 +1,13 @@
 """Several iterations of compiled functions, in one call from Python."""
 
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
 from math import prod
+from threading import current_thread, main_thread
 from typing import Any
 
 import numba
@@ -16,7 +19,7 @@ from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_dapper.backend import accelerate
-from pymc_dapper.backend.jit import JitFunction, kept_on_disk, raise_interrupt
+from pymc_dapper.backend.jit import JitFunction, kept_on_disk
 
 
 class Drawing:
@@ -117,17 +120,30 @@ class Iterations:
         handed = [each.function.handed(rng) for each, rng in pairs if each.draws]
         functions = [each.function.jitted for each in transitions]
         constants = _constants(transitions)
-        try:
+        with _interrupt_waits():
             last = self._loop(n, *functions, *handed, *_values(point), *constants, *flat)
-        except (SystemError, TypeError) as error:
-            raise_interrupt(error)
-            raise
         moved = [
             [*(rows if rows.ndim > 1 else [rows[i, ...] for i in range(n - 1)]), x]
             for rows, x in zip(room, last, strict=False)
         ]
         told = iter(room[len(moved) :])
         return moved, [[next(told) for _ in each.tells] for each in transitions]
+
+
+@contextmanager
+def _interrupt_waits() -> Iterator[None]:
+    """Heed an interrupt at the end: while it finds out types or makes arrays, numba may lose it."""
+    handler, came = signal.getsignal(signal.SIGINT), list[Any]()
+    if not callable(handler) or current_thread() is not main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *arguments: came.append(arguments))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if came:
+            handler(*came[0])
 
 
 def _constants(transitions: Sequence[Transition]) -> list[Any]:

@@ -86,8 +86,7 @@ class GibbsStep(CompoundStep):
     one after the other while one of them tunes itself, looks for a possible start, lets records
     walk or exchange, or looks at the chain for a warning. The loop is compiled before a chain's
     first block, in up to a second, and kept on disk for all models with alike steps. The points of
-    a block share its memory: copy those that you keep. numba loses an interrupt now and then:
-    interrupt again.
+    a block share its memory: copy those that you keep.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
     the block is dropped, and computed again. So it is if somebody has changed the point. Don't

@@ -1,5 +1,8 @@
 """GibbsStep: the chain is that of the same steps in a list, however its iterations are computed."""
 
+import os
+import signal
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -346,24 +349,45 @@ def test_an_interrupt_loses_nothing(model, steps, expected, error, monkeypatch):
     assert same(found, expected)
 
 
-def test_an_interrupt_while_numba_makes_arrays_is_an_interrupt(model, steps, monkeypatch):
-    """numba raises another error then, of which the interrupt is the cause."""
-    step, loops = begun(GibbsStep(steps)), []
-
-    def loop(*arguments):
-        loops.append(True)
-        raise SystemError("returned a result with an exception set") from KeyboardInterrupt()
-
+@pytest.mark.parametrize("error", [None, SystemError])
+@pytest.mark.parametrize("own", [False, True], ids=["Python's handler", "a handler of the user's"])
+def test_an_interrupt_that_numba_would_lose_is_heeded(
+    model, steps, expected, error, own, monkeypatch
+):
+    """It goes on, or raises another error."""
+    step, lost, heeded = begun(GibbsStep(steps)), [], []
     made = Iterations.__init__
 
     def init(self, *arguments):
         made(self, *arguments)
-        self._loop = loop
+        loop = self._loop
+
+        def loses(*arguments):
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                lost.append(True)
+            if error is not None:
+                raise error
+            return loop(*arguments)
+
+        self._loop = loses
 
     monkeypatch.setattr(Iterations, "__init__", init)
-    with pytest.raises(KeyboardInterrupt):
-        chain_of(step, model)
-    assert loops == [True]
+    before = signal.getsignal(signal.SIGINT)
+    handler = (lambda *_: heeded.append(True)) if own else before
+    signal.signal(signal.SIGINT, handler)
+    try:
+        if own:
+            assert same(chain_of(step, model), expected)
+            assert heeded
+        else:
+            with pytest.raises(KeyboardInterrupt):
+                chain_of(step, model)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not lost
 
 
 def test_it_is_copied_to_other_processes_as_it_is_at_a_draw(model, steps, expected):
