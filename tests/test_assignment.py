@@ -537,7 +537,7 @@ def test_records_that_may_be_absent_never_walk():
         point = model.initial_point() | {"n": np.array(20)}
         for _ in range(100):
             point, _ = each.step(point)
-        walks.append(each.n_walks)
+        walks.append(each.walks.number)
     assert walks[0] == 0 < walks[1]
     apart = pmd.assign_steps(model=model, interweave=False, dapper={"blocked": False})
     assert not any(x._reading.draws_anew for x in apart if isinstance(x, pmd.DapperStep))

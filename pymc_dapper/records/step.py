@@ -31,16 +31,7 @@ from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exch
 from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.compiled.sweep import AS_DRAWN, CompiledSweep, compile_sweep
 from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
-from pymc_dapper.records.kernels.walk_tuning import (
-    FEWEST_SWEEPS,
-    INDEPENDENT,
-    best_number_of_sweeps,
-    few_are_accepted,
-    had_better_walk,
-    moments,
-    next_reach,
-    share_that_follows,
-)
+from pymc_dapper.records.kernels.walk_tuning import INDEPENDENT
 from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory, looks
 from pymc_dapper.records.never_moved import NeverMoved
 from pymc_dapper.records.reading.description import describe_reading, summarise_reading
@@ -51,6 +42,7 @@ from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.seen import SufficientStatistics
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
+from pymc_dapper.records.walks import Walks
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
@@ -67,9 +59,6 @@ LARGEST_ERROR = 1e-4
 """A smaller error of the log-density can't be seen in the draws."""
 ROUNDING = 1e-11
 """Allowed error as a share of the model's own log-density, which may be a long sum."""
-MOST_LOOKS = 512
-"""Most times in tuning that walking records' sums are recorded."""
-
 POWERS = frozenset(32**k for k in range(8))
 """At these draws digits are checked in Python, which is slow."""
 
@@ -85,13 +74,7 @@ class DapperStepState(StepMethodState):
 
     sweeps_done: int
     tuning_sweeps: int
-    reach: float
-    n_walks: int
-    tuning_accepted: list[float]
-    tuning_before: list[np.ndarray]
-    tuning_seen: list[np.ndarray]
-    tuning_moments: list[np.ndarray]
-    tuning_parameters: list[np.ndarray]
+    walking: dict[str, Any]
 
 
 class DapperStep(Step):
@@ -298,12 +281,11 @@ class DapperStep(Step):
     def ordinary(self) -> int:
         """Until the chain is looked at again; not while tuning finds whether records walk."""
         done, tune = self.sweeps_done, self.tuning_sweeps
-        watched = self.n_walks > 0 or self._never_moved is not None
+        watched = self._never_moved is not None or not self.walks.are_tuned(done)
         if done == 0 or watched or self._is_more_than_a_sweep():
             return 0
         if done < tune:
-            tuned = tune >= FEWEST_SWEEPS and not self._reading.draws_anew
-            return 0 if tuned and done < tune // 4 else tune - done
+            return tune - done
         drawn = done - tune
         return min(x for x in self._looks if x > drawn) - drawn - 1
 
@@ -405,22 +387,30 @@ class DapperStep(Step):
         self.tuning_sweeps = tune
         seen = looks(draws) if draws >= SHORTEST_CHAIN else []
         self._draws, self._looks = draws, POWERS.union(seen)
-        self.reach, self.n_walks = 1.0, 0
+        self.walks = Walks(tune, self._reading.n_records, may=not self._reading.draws_anew)
         self._searches = 0
-        self._forget_tuning()
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records; a chain's first step repeats this until the state is possible."""
         given, before = self._given(point), self._records(point)
-        n_present, walked = self._n_present(point), self.n_walks > 0
+        n_present = self._n_present(point)
         after = self._sweeps(before, given, n_present)
         if self.sweeps_done == 0:
             after = self._begin_with(after, given, n_present)
         records = after[: len(before)]
         accept, logp, *exchanged = after[len(before)].tolist()
         self.sweeps_done += 1
-        if self.sweeps_done <= self.tuning_sweeps:
-            self._tune(before, records, given, accept, walked)
+        if self.sweeps_done <= self.walks.tune:
+            of = given[: len(self._reading.parameters)]
+            self.walks.watch(
+                self.sweeps_done,
+                accept,
+                before,
+                records,
+                of,
+                sees=lambda x: self._what_is_seen()(x, of),
+                can=lambda: self._walking_sweep() is not None,
+            )
         told, drawn = None, self.sweeps_done - self.tuning_sweeps
         if drawn <= 0 or drawn in self._looks or self.sweep.as_written is not None:
             told = self._look_at(drawn, records, given, accept, logp)
@@ -439,9 +429,9 @@ class DapperStep(Step):
     ) -> tuple[np.ndarray, ...]:
         """Sweep once; or walk the chosen number of times, at times after such a sweep."""
         after = tuple(records)
-        if self.n_walks == 0 or self.sweeps_done % INDEPENDENT == 0:
+        if self.walks.number == 0 or self.sweeps_done % INDEPENDENT == 0:
             after = self._update(records, given, self.rng, n_present)
-        for _ in range(self.n_walks):
+        for _ in range(self.walks.number):
             walking = self._walking_sweep()
             records = after[: len(records)]
             after = self._update(records, given, self.rng, n_present, walking=walking)
@@ -493,60 +483,19 @@ class DapperStep(Step):
             told = self._long_memory.look(self.sweeps_done, records, parameters, accept)
         return None if told is None else warning_of(told)
 
-    def _tune(
-        self,
-        before: Sequence[np.ndarray],
-        records: Sequence[np.ndarray],
-        given: list[np.ndarray],
-        accept: float,
-        walked: bool,
-    ) -> None:
-        """Find whether the records should walk; then how far, and finally how often."""
-        done, tune = self.sweeps_done, self.tuning_sweeps
-        first, half = tune // 4, tune // 2
-        spacing = 1 + (tune - half) // MOST_LOOKS
-        if tune < FEWEST_SWEEPS or self._reading.draws_anew:
-            return
-        if done <= first:
-            self.tuning_accepted.append(accept)
-            if 2 * done > first and few_are_accepted(self.tuning_accepted):
-                self.tuning_before.append(self._look(before, given))
-                self.tuning_seen.append(self._look(records, given))
-            if done == first:
-                looks = np.array(self.tuning_before), np.array(self.tuning_seen)
-                if had_better_walk(self.tuning_accepted, *looks):
-                    self.n_walks = int(self._walking_sweep() is not None)
-                self._forget_tuning()
-        elif self.n_walks > 0 and done <= half:
-            if walked:
-                self.reach = next_reach(self.reach, accept, done - first)
-        elif self.n_walks > 0 and done % spacing == 0:
-            self.tuning_seen.append(self._look(records, given))
-            self.tuning_moments.append(moments(records, self._reading.n_records))
-            parameters = given[: len(self._reading.parameters)]
-            self.tuning_parameters.append(np.concatenate([[], *map(np.ravel, parameters)]))
-        if done == tune and self.n_walks > 0:
-            seen, n = np.array(self.tuning_seen), self._reading.n_records
-            of_records = np.array(self.tuning_moments)
-            share = share_that_follows(np.array(self.tuning_parameters), of_records)
-            self.n_walks = best_number_of_sweeps(seen, of_records, share, spacing, n)
-            self._forget_tuning()
+    @property
+    def walking(self) -> dict[str, Any]:
+        """The state of walks and of their tuning."""
+        return vars(self.walks)
 
-    def _look(self, records: Sequence[np.ndarray], given: list[np.ndarray]) -> np.ndarray:
-        """Return what the factors depend on, mostly sums of records."""
-        return self._what_is_seen()(records, given[: len(self._reading.parameters)])
+    @walking.setter
+    def walking(self, state: dict[str, Any]) -> None:
+        vars(self.walks).update(state)
 
     def _what_is_seen(self) -> SufficientStatistics:
         if self._seen is None:
             self._seen = SufficientStatistics(self._reading)
         return self._seen
-
-    def _forget_tuning(self) -> None:
-        self.tuning_accepted: list[float] = []
-        self.tuning_before: list[np.ndarray] = []
-        self.tuning_seen: list[np.ndarray] = []
-        self.tuning_moments: list[np.ndarray] = []
-        self.tuning_parameters: list[np.ndarray] = []
 
     def _walking_sweep(self) -> CompiledSweep | None:
         """Compile the walking sweep when it is first needed; None if no records can walk."""
@@ -607,7 +556,7 @@ class DapperStep(Step):
         """
         try:
             if walking is not None:
-                given_reach = [*given, np.array(self.reach)]
+                given_reach = [*given, np.array(self.walks.reach)]
                 after = walking.update(rng, records, given_reach, n_present)
             elif refuse:
                 after = self.sweep.refuse(rng, records, given)

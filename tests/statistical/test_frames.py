@@ -57,7 +57,7 @@ def by_frames_alone(model, epsilon, n_moves, iterations=8_000, tune=600):
     rng = np.random.default_rng(5)
     frames.setup_chain(rng.spawn(1)[0], tune=tune, draws=iterations)
     walks.setup_chain(rng.spawn(1)[0], tune=0, draws=10)
-    walks.reach, walks.n_walks = (0.3, 1) if epsilon < 100 else (0.06, 8)
+    walks.walks.reach, walks.walks.number = (0.3, 1) if epsilon < 100 else (0.06, 8)
     point = {"mu": np.array(0.3), "variance_log__": np.array(0.0), "x": fitting_records(rng)}
     seen = []
     for k in range(tune + iterations):
@@ -237,7 +237,7 @@ def regression_scores(epsilon, iterations=20_000, tune=600):
     [frames] = (step for step in steps if isinstance(step, InterweaveStep))
     assert frames.n_moves == [1, 2, 2]
     [walks] = (step for step in steps if isinstance(step, pmd.DapperStep))
-    assert walks.n_walks > 0
+    assert walks.walks.number > 0
     pairs = zip(np.array(seen).T, expected_of_regression(scale), strict=True)
     return np.abs([z_score_of_mean(*each) for each in pairs])
 

@@ -138,7 +138,7 @@ def iteration_kernels():
     with evaluated_in_python(), model_of(1) as model:
         step = DapperStep([model["x"]])
     step.setup_chain(np.random.default_rng(1), tune=0, draws=10)
-    step.reach, step.n_walks = REACH, 2
+    step.walks.reach, step.walks.number = REACH, 2
     made = []
 
     def update(records, *_, walking=None):
@@ -166,7 +166,7 @@ def test_each_iteration_leaves_the_posterior_whether_or_not_records_are_drawn_an
 
 
 def test_an_iteration_that_chooses_by_the_state_is_detected():
-    every_fourth = "if self.n_walks == 0 or self.sweeps_done % INDEPENDENT == 0:"
+    every_fourth = "if self.walks.number == 0 or self.sweeps_done % INDEPENDENT == 0:"
     with edited(DapperStep, "_sweeps", {every_fourth: "if records[0][0] <= 0.5:"}):
         assert max(invariance_error(matrix) for matrix, _ in iteration_kernels()) > 1e-3
 

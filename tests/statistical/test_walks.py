@@ -50,7 +50,7 @@ def walked(model, step, scale, reach, draws, n_walks=1, seed=1):
     model.set_data("scale", scale)
     point = model.initial_point()
     step.setup_chain(np.random.default_rng(seed), tune=0, draws=10)
-    step.reach, step.n_walks = reach, n_walks
+    step.walks.reach, step.walks.number = reach, n_walks
     seen = []
     for _ in range(draws):
         point, _ = step.step(point)
@@ -106,14 +106,14 @@ def test_a_chain_goes_on_in_tuning_and_learns_nothing_after_it(linear, stop):
             saved, there = deepcopy(step.sampling_state), point
         point, _ = step.step(point)
         if k == 119:
-            learnt = step.reach, step.n_walks
-    assert learnt == (step.reach, step.n_walks)
-    assert step.n_walks > 0
+            learnt = step.walks.reach, step.walks.number
+    assert learnt == (step.walks.reach, step.walks.number)
+    assert step.walks.number > 0
     step.setup_chain(np.random.default_rng(2), tune=120, draws=10)
     step.sampling_state = saved
     for _ in range(stop, 130):
         there, _ = step.step(there)
-    assert learnt == (step.reach, step.n_walks)
+    assert learnt == (step.walks.reach, step.walks.number)
     np.testing.assert_array_equal(there["x"], point["x"])
 
 
@@ -126,7 +126,7 @@ def test_a_chain_begins_to_walk_where_it_is_held_and_nowhere_else(linear):
         point = model.initial_point()
         for _ in range(300):
             point, _ = step.step(point)
-        reaches.append((step.reach, step.n_walks))
+        reaches.append((step.walks.reach, step.walks.number))
     (held, sweeps), free = reaches
     assert held < 0.1
     assert sweeps > 1
@@ -142,7 +142,7 @@ def test_records_walk_and_exchange_what_is_known_exactly():
         step = DapperStep([group, income])
         step.setup_chain(np.random.default_rng(1), tune=0, draws=10)
         point = model.initial_point()
-        step.reach, step.n_walks = 0.01, 3
+        step.walks.reach, step.walks.number = 0.01, 3
         groups = [point["group"]]
         for _ in range(12):
             point, _ = step.step(point)
@@ -157,7 +157,7 @@ def joint_scores(step, model, reach, draws=40_000):
     step.setup_chain(rng, tune=0, draws=10)
     seen = []
     for _ in range(draws):
-        step.reach, step.n_walks = reach, 1
+        step.walks.reach, step.walks.number = reach, 1
         point, _ = step.step(point)
         mu = rng.normal(point["x"].sum() / (N + 1), (N + 1) ** -0.5)
         noisy = rng.normal(point["x"].sum(), 0.3)

@@ -88,7 +88,7 @@ def walked_once(step, points, reach):
     """All replicates after one sweep in which the records walk."""
     step.setup_chain(np.random.default_rng(3), tune=0, draws=10)
     after = {x.name: points[x.name].copy() for x in step.vars}
-    step.reach, step.n_walks = reach, 1
+    step.walks.reach, step.walks.number = reach, 1
     for k in range(REPLICATES):
         step.sweeps_done = 5  # neither a draw anew nor one at which digits are looked at
         point, _ = step.step({name: x[k] for name, x in points.items()})
@@ -147,7 +147,7 @@ def two_sums_scores(model, step, epsilon, reach, n_walks, iterations=30_000):
     model.set_data("scale", scale)
     rng = np.random.default_rng(4)
     step.setup_chain(rng, tune=0, draws=10)
-    step.reach, step.n_walks = reach, n_walks
+    step.walks.reach, step.walks.number = reach, n_walks
     x = fitting_records(rng)
     variance, seen = 1.0, []
     for _ in range(iterations):
