@@ -22,15 +22,8 @@ def watched(walks, *, accepted, left, can=True, tune=TUNE, until=None):
         mean = left * mean + np.sqrt(1 - left**2) * rng.normal()
         records = [mean + before - before.mean()]
         share = accepted(walks.reach) if walks.number else accepted(np.inf)
-        walks.watch(
-            done,
-            share,
-            lambda x: x[0].mean(keepdims=True),
-            [before],
-            records,
-            [records[0][:1]],
-            may,
-        )
+        parameters = [records[0][:1]]
+        walks.watch(done, share, [before], records, parameters, sees=sums, can=may)
     return walks, asked
 
 
@@ -78,4 +71,4 @@ def test_what_was_seen_is_forgotten_at_the_end():
     walks, _ = watched(Walks(TUNE, N), accepted=few, left=0.95, until=TUNE - 1)
     assert walks.seen
     walks, _ = watched(Walks(TUNE, N), accepted=few, left=0.95)
-    assert not (walks.seen or walks.moments or walks.parameters or walks.accepted)
+    assert [*walks.seen, *walks.moments, *walks.parameters, *walks.accepted] == []
