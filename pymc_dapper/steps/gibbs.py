@@ -86,7 +86,8 @@ class GibbsStep(CompoundStep):
     one after the other while one of them tunes itself, looks for a possible start, lets records
     walk or exchange, or looks at the chain for a warning. The loop is compiled before a chain's
     first block, in up to a second, and kept on disk for all models with alike steps. The points of
-    a block share its memory: copy those that you keep.
+    a block share its memory: copy those that you keep. An interrupt waits until the block is done;
+    where PyMC records a draw, numba loses one now and then: interrupt again.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
     the block is dropped, and computed again. So it is if somebody has changed the point. Don't
