@@ -9,7 +9,7 @@ import numpy as np
 from pymc_dapper.budget import Budget
 from pymc_dapper.checks import names, options, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
-from pymc_dapper.releases.census_codes import classes_of, sizes_of
+from pymc_dapper.releases.census_codes import PRODUCTS, classes_of, sizes_of
 from pymc_dapper.releases.census_files import Rows, Wanted, rows_of
 from pymc_dapper.releases.labels import Coords, Label, as_coords, check_used, told
 from pymc_dapper.releases.query import Query
@@ -133,12 +133,14 @@ def census_totals(
     columns: Sequence[str] = COLUMNS,
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, int]:
-    """Read which totals of areas are known exactly, from the constraints of the 2020 US Census.
+    """Read which totals of areas are known exactly, from constraints of the redistricting data.
 
     Parameters
     ----------
     rows, levels, geocodes, columns, storage_options
-        As of `read_census`. Of the Census Bureau's directories, those of people.
+        As of `read_census`. Of the Census Bureau's directories, those of people of the
+        redistricting data of 2020: constraints of the demographic and housing characteristics tell
+        nothing of housing units.
 
     Returns
     -------
@@ -152,6 +154,7 @@ def census_totals(
         If rows aren't constraints on people, or contradict each other.
     """
     lengths, found = _levels(levels), dict[str, int]()
+    n_kinds = PRODUCTS["redistricting"]["hhgq"]
     begins = None if geocodes is None else names(geocodes, "geocodes")
     wanted = Wanted(tuple(lengths), names(columns, "columns"), ("h1",), begins, "Constraint")
     for batch in rows_of(rows, wanted, options(storage_options, "storage_options")):
@@ -162,8 +165,13 @@ def census_totals(
         for name, kind in (("total_con", "="), ("hhgq_total_ub_con", "<=")):
             at = np.flatnonzero(inside & (batch.query == name) & (sign == kind))
             values = batch.value.take(at) if at.size else np.zeros((0, 1))
-            if values is None:
-                raise ValueError(f"rows: {name} must have as many numbers in each row")
+            if values is None or (kind == "<=" and at.size and values.shape[1] != n_kinds):
+                raise ValueError(
+                    f"rows: {name} must have {n_kinds} numbers in each row, of housing units and "
+                    "kinds of group quarters. Constraints of other products leave households out"
+                    if kind == "<="
+                    else f"rows: {name} must have as many numbers in each row"
+                )
             for code, row in zip(batch.geocode[at].tolist(), values, strict=True):
                 total = int(row.sum())
                 if (kind == "=" or not row.any()) and found.setdefault(code, total) != total:

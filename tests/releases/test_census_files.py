@@ -156,7 +156,7 @@ def test_files_that_cannot_be_read_are_refused(directory, tmp_path):
 
 
 def constraints(codes, units):
-    """What is exact of areas: how many housing units and group quarters of a kind they have."""
+    """What is exact of areas: how many housing units and group quarters of each kind they have."""
     rows = {name: [] for name in ("geocode", "query_name", "query_shape", "value", "sign")}
     for code, n in zip(codes, units, strict=True):
         for name, sign, value in (
@@ -172,7 +172,7 @@ def constraints(codes, units):
 
 def test_areas_without_units_have_no_people_and_totals_may_be_exact(directory):
     path, _ = directory
-    units = [[0, 0, 2], [0, 0, 0]]
+    units = [[0] * 7 + [2], [0] * 8]
     for state, codes in (("056", AREAS["056"]), ("156", AREAS["156"])):
         part = path / "County.parquet" / "Constraint" / f"State={state}" / "part-0.parquet"
         parquet.write_table(pa.table(constraints(codes, units[: len(codes)])), part)
@@ -187,7 +187,7 @@ def test_areas_without_units_have_no_people_and_totals_may_be_exact(directory):
 
 
 def test_constraints_that_cannot_be_read_are_refused():
-    rows = constraints(["0560", "0561"], [[1, 0], [0, 0]]) | {"variance": [0.0] * 6}
+    rows = constraints(["0560", "0561"], [[1] + [0] * 7, [0] * 8]) | {"variance": [0.0] * 6}
     assert census_totals(rows, levels={"county": 4}) == {"0561": 0}
     assert census_totals(pa.table(rows), levels={"county": 4}) == {"0561": 0}
     with pytest.raises(ValueError, match="Give the lengths of geocodes"):
@@ -195,12 +195,13 @@ def test_constraints_that_cannot_be_read_are_refused():
     for change, message in (
         ({"sign": [""] * 6}, "have a column 'sign', and none 'h1'"),
         ({"h1": ["*"] * 6}, "have a column 'sign', and none 'h1'"),
-        ({"value": [[0], [1], [1, 0], [0], [0], [0]]}, "must have as many numbers in each row"),
+        ({"value": [[0], [1], [0] * 25] * 2}, "must have 8 numbers in each row, of housing units"),
+        ({"value": [[0], [1], [0] * 8, [0], [0], [0]]}, "must have 8 numbers in each row"),
+        ({"query_name": ["total_con"] * 6, "sign": ["="] * 6}, "as many numbers in each row"),
     ):
         with pytest.raises(ValueError, match=message):
             census_totals(rows | change, levels={"county": 4})
     rows["query_name"][0] = "total_con"
-    rows["value"][:3] = [[7], [0], [0]]
-    rows["value"][5] = [0]
+    rows["value"][0], rows["value"][2] = [7], [0] * 8
     with pytest.raises(ValueError, match="geocode '0560' has 7 people, and none"):
         census_totals(rows, levels={"county": 4})
