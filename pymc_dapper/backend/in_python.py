@@ -4,18 +4,19 @@ A kernel is a function of Python's, too. So PyTensor's Python modes evaluate an 
 very source that numba compiles, and the model's graphs in it operation by operation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import CellType, CodeType, FunctionType
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytensor
 from numba.extending import is_jitted
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Apply
+from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
+from pytensor.tensor.type import TensorType
 
 from pymc_dapper.backend.accelerate import Given, Outside
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
@@ -24,7 +25,22 @@ from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
 
 
 class KernelOp(Op):
-    """An operation whose numba function `compiles` registers."""
+    """An operation whose numba function `compiles` registers.
+
+    Its arguments are its properties, in the order of ``__props__``. Its outputs are of the types in
+    ``results``, unless it has a ``make_node`` of its own.
+    """
+
+    __props__: ClassVar[tuple[str, ...]] = ()
+    results: ClassVar[Sequence[TensorType]] = ()
+
+    def __init__(self, *properties: Any):
+        for name, value in zip(self.__props__, properties, strict=True):
+            setattr(self, name, value)
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply the operation to the arguments of its numba function."""
+        return Apply(self, list(inputs), [kind() for kind in self.results])
 
     def prepare_node(
         self, node: Apply, storage_map: Any, compute_map: Any, impl: str | None

@@ -153,6 +153,15 @@ def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.Mas
     return np.ma.masked_array(table, masked)
 
 
+def check_last_axis(shape: Sequence[int | None], length: int, what: str, told: str) -> None:
+    """Check that a statistic or a release, ``what``, has so many entries along its last axis."""
+    if not shape or shape[-1] not in (None, length):
+        raise ValueError(
+            f"the {what} must hold {length} entries along its last axis, {told}, but its shape is "
+            f"{shape}"
+        )
+
+
 def kind_of(value: Any) -> str:
     """Return NumPy's letter for the type of an array or a variable; "O" for anything else."""
     dtype = getattr(getattr(value, "type", value), "dtype", None)

@@ -1,5 +1,6 @@
 """Report noisy max: the candidates with the largest noisy scores, without the scores."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
@@ -13,6 +14,7 @@ from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import needed
 from pymc_dapper.checks import about, called_as, choice, flag, places, shown, whole_number
+from pymc_dapper.mechanisms.arguments import check_last_axis
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
 from pymc_dapper.sensitivity import (
     Neighbours,
@@ -238,8 +240,8 @@ class NoisyMaxMechanism(Mechanism):
         TensorVariable, shape (...)
         """
         chosen, scores = as_tensor(released, "the release"), as_tensor(statistic)
-        self._check_lengths(scores.type.shape, "statistic", self.candidates)
-        self._check_lengths(chosen.type.shape, "release", self.k)
+        self._check_scores(scores.type.shape)
+        check_last_axis(chosen.type.shape, self.k, "release", "k chosen candidates")
         scaled = scores / np.asarray(self.scale)
         numbers = np.arange(self.candidates)
         if self._is_set or self.noise == "laplace":
@@ -311,13 +313,8 @@ class NoisyMaxMechanism(Mechanism):
         total = (widths * pt.exp(log_all - largest[..., None, None])).sum(axis=(-1, -2))
         return pt.log(total) + largest
 
-    def _check_lengths(self, shape: tuple[int | None, ...], what: str, length: int) -> None:
-        if not shape or shape[-1] not in (None, length):
-            kind = "a score for each candidate" if what == "statistic" else "k chosen candidates"
-            raise ValueError(
-                f"the {what} must hold {kind}, {length}, along its last axis, but its shape is "
-                f"{shape}"
-            )
+    def _check_scores(self, shape: Sequence[int | None]) -> None:
+        check_last_axis(shape, self.candidates, "statistic", "a score for each candidate")
 
     def check_released(self, name: str, released: np.ndarray) -> None:
         """Check that the choice has different candidates: else a ValueError."""
@@ -338,7 +335,7 @@ class NoisyMaxMechanism(Mechanism):
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         with about(f"'{name}'"):
-            self._check_lengths(statistic.type.shape, "statistic", self.candidates)
+            self._check_scores(statistic.type.shape)
         return (*statistic.type.shape[:-1], self.k)
 
     def _event(self, statistic: TensorVariable) -> dict[str, Any]:
@@ -354,7 +351,7 @@ class NoisyMaxMechanism(Mechanism):
         return pt.sort(chosen, axis=-1) if self._is_set else chosen
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        self._check_lengths(statistic.shape, "statistic", self.candidates)
+        self._check_scores(statistic.shape)
         draw = {"gumbel": rng.gumbel, "laplace": rng.laplace}.get(self.noise)
         if draw is None:
             noise = rng.exponential(self.scale, size=statistic.shape)

@@ -1,6 +1,7 @@
 """NoisyStats: a privately released regression line with one covariate."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,8 @@ from scipy.special import bernoulli, factorial
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import check_replace
-from pymc_dapper.checks import called_as, real_numbers, shown, whole_number
+from pymc_dapper.checks import about, called_as, real_numbers, shown, whole_number
+from pymc_dapper.mechanisms.arguments import check_last_axis
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.statistics import arrays
 
@@ -211,15 +213,8 @@ class NoisyStats(Mechanism):
         and A / b, and has a closed form. NA has probability ``exp(-V) / 2``.
         """
         released, statistic = as_tensor(released, "the release"), as_tensor(statistic)
-        for x, what, length in (
-            (released, "the release", 2),
-            (statistic, "the statistic", _N_SUMS),
-        ):
-            if not x.type.ndim or x.type.shape[-1] not in (None, length):
-                raise ValueError(
-                    f"the {what} must have {length} entries along its last axis, but its shape is "
-                    f"{x.type.shape}"
-                )
+        check_last_axis(released.type.shape, 2, "release", "slope and intercept")
+        _check_sums(statistic.type.shape)
         n_cov, n_var, mean_x, mean_y = self._moments(statistic, pt)
         slope, intercept = released[..., 0], released[..., 1]
         is_na = pt.isinf(slope)
@@ -247,11 +242,7 @@ class NoisyStats(Mechanism):
         return self._line(statistic, noise, pt)
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        if not statistic.ndim or statistic.shape[-1] != _N_SUMS:
-            raise ValueError(
-                f"the statistic must be {_N_SUMS} sums, as NoisyStats.statistic makes it, got "
-                f"shape {statistic.shape}"
-            )
+        _check_sums(statistic.shape)
         return np.asarray(self._line(statistic, rng.laplace(size=(3, *statistic.shape[:-1])), np))
 
     def _line(self, statistic: Any, noise: Any, module: Any) -> Any:
@@ -279,13 +270,13 @@ class NoisyStats(Mechanism):
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         # (slope, intercept): shorter than the sums they follow from.
-        *batch, n_sums = statistic.type.shape or (0,)
-        if n_sums not in (None, _N_SUMS):
-            raise ValueError(
-                f"'{name}': the statistic must be {_N_SUMS} sums, as NoisyStats.statistic makes "
-                f"it, but it has shape {statistic.type.shape}"
-            )
-        return (*batch, 2)
+        with about(f"'{name}'"):
+            _check_sums(statistic.type.shape)
+        return (*statistic.type.shape[:-1], 2)
+
+
+def _check_sums(shape: Sequence[int | None]) -> None:
+    check_last_axis(shape, _N_SUMS, "statistic", "the sums that NoisyStats.statistic makes")
 
 
 def _scaled(records: Any, clamp: Any, name: str) -> Any:

@@ -14,6 +14,7 @@ from scipy.special import lambertw
 from pymc_dapper.backend.ranks import rank_choice
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import about, called_as, choice, finite_number, places, real_numbers, shown
+from pymc_dapper.mechanisms.arguments import check_last_axis
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.mechanisms.noisy_max import MaxNoise, NoisyMaxMechanism
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either, sensitivities
@@ -170,13 +171,8 @@ class RankedMechanism(Mechanism):
         return logp(*given) if self.noise == "laplace" else rank_choice(self, logp, *given)
 
     def _check_length(self, statistic: TensorVariable) -> None:
-        shape, length = statistic.type.shape, self.columns[-1]
-        if not shape or shape[-1] not in (None, length):
-            raise ValueError(
-                f"the statistic must hold counts along its last axis, {length} for "
-                f"{self._choices}, but its shape is {shape}. Pass mechanism.statistic(x), of the "
-                "records x"
-            )
+        told = f"the counts for {self._choices} that mechanism.statistic(x) makes of the records x"
+        check_last_axis(statistic.type.shape, self.columns[-1], "statistic", told)
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         with about(f"'{name}'"):

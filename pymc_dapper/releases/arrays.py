@@ -119,7 +119,11 @@ class Cells:
 
     def empty(self, array: np.ndarray) -> str | None:
         """Describe the first entry of an array that has no value; None if all have one."""
-        if array.dtype.kind != "f" or not np.isnan(array).any():
-            return None
-        at = np.unravel_index(int(np.argmax(np.isnan(array))), array.shape)
-        return self._told([int(k) for k in at])
+        at = first_empty(array)
+        return None if at is None else self._told(at)
+
+
+def first_empty(array: np.ndarray) -> tuple[int, ...] | None:
+    """Index of the first entry that has no value; None if all have one."""
+    empty = np.argwhere(np.isnan(array)).tolist() if array.dtype.kind == "f" else []
+    return tuple(empty[0]) if empty else None

@@ -8,7 +8,7 @@ import numpy as np
 from pymc_dapper.budget import Budget
 from pymc_dapper.checks import about, as_array, choice, names, shown
 from pymc_dapper.mechanisms import Mechanism
-from pymc_dapper.releases.arrays import Cells
+from pymc_dapper.releases.arrays import Cells, first_empty
 from pymc_dapper.releases.frames import Columns, column, columns_of
 from pymc_dapper.releases.labels import Coords, as_coords, check_used
 from pymc_dapper.releases.noise import NOISE
@@ -145,10 +145,8 @@ def _of_xarray(frame: Any, dims: Any, labels: Mapping[str, Any]) -> Any:
             return scales.broadcast_like(array).transpose(*array.dims).values
 
         def empty(values: np.ndarray) -> str | None:
-            if values.dtype.kind != "f" or not np.isnan(values).any():
-                return None
-            at = np.unravel_index(int(np.argmax(np.isnan(values))), values.shape)
-            return f"index {tuple(int(k) for k in at)}"
+            at = first_empty(values)
+            return None if at is None else f"index {at}"
 
         return np.asarray(array.values), tuple(array.dims), coords, look_up, empty
 

@@ -445,12 +445,16 @@ def test_an_impossible_release_is_refused(how, released, message):
             ValueError,
             "clamp_y must hold finite limits",
         ),
-        (lambda m: m.release(np.ones(3)), ValueError, r"must be 4 sums.*got shape \(3,\)"),
-        (lambda m: m.release(1.0), ValueError, r"got shape \(\)"),
+        (
+            lambda m: m.release(np.ones(3)),
+            ValueError,
+            r"must hold 4 entries.*sums.*shape is \(3,\)",
+        ),
+        (lambda m: m.release(1.0), ValueError, r"shape is \(\)"),
         (
             lambda m: m.potential("p", pt.ones(3), released=[0, 0]),
             ValueError,
-            r"must be 4 sums.*has shape \(3,\)",
+            r"must hold 4 entries.*sums.*shape is \(3,\)",
         ),
     ],
 )

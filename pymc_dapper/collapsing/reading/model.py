@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_factors
 from pymc_dapper.graphs.errors import NotCollapsibleError
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
@@ -140,7 +141,7 @@ def _laws(
     view: ModelView, rvs: Sequence[TensorVariable], anchors: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable, dict[Variable, Variable]]:
     """Return the counts' natural parameters and largest values, and the counts at anchors."""
-    naturals, largest, at_anchors, start = [], [], {}, 0
+    naturals, largest = [], []
     own = [view.values[view.model.rvs_to_values[rv]] for rv in rvs]
     for rv, value in zip(rvs, own, strict=True):
         shape = value.type.shape
@@ -154,9 +155,8 @@ def _laws(
             raise refused(f"'{rv.name}'", "its n isn't known")
         naturals.append(pt.broadcast_to(natural.astype("float64"), shape).ravel())
         largest.append(pt.broadcast_to(most.astype("float64"), shape).ravel())
-        stop = start + int(np.prod(shape))
-        at_anchors[value] = anchors[start:stop].reshape(shape).astype(value.dtype)
-        start = stop
+    parts = split(anchors, [value.type.shape for value in own])
+    at_anchors = {x: part.astype(x.dtype) for x, part in zip(own, parts, strict=True)}
     return pt.concatenate(naturals), pt.concatenate(largest), at_anchors
 
 

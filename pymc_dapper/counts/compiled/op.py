@@ -79,6 +79,44 @@ class JointCountSweep(CountSweep):
     kernel: ClassVar[Any] = staticmethod(sweep_jointly)
 
 
+class OfTerms(KernelOp):
+    """An operation that evaluates terms of a log-density, some of them at a time.
+
+    Parameters
+    ----------
+    functions : tuple of TermFunction
+        Their functions, each of one sum of cells.
+    """
+
+    __props__ = ("functions",)
+    functions: tuple[TermFunction, ...]
+
+    def log_terms(self) -> Callable:
+        """Make the function of the context, a layout of the terms, some of them, and a count.
+
+        It isn't inlined, as the model's terms are elsewhere: kernels call it from many places.
+        """
+        log_density = compile_log_density(CountSweep(self.functions, None, 0))
+
+        @numba_njit
+        def log_terms(context, layout, seen, count):  # type: ignore[no-untyped-def]
+            of_terms = (layout.kinds, layout.first, layout.contexts), context
+            return log_density(of_terms, layout.zeros, layout.slopes, seen, seen.size, False, count)
+
+        return log_terms
+
+    def log_weight(self) -> Callable:
+        """Make the function of the terms that see one place, by its number, and of its count."""
+        log_terms = self.log_terms()
+
+        @numba_njit
+        def log_weight(context, layout, place, count):  # type: ignore[no-untyped-def]
+            seen = layout.terms[layout.starts[place] : layout.starts[place + 1]]
+            return log_terms(context, layout, seen, count)
+
+        return log_weight
+
+
 def compile_log_density(op: CountSweep) -> Callable:
     """Compile the log-density in the form that the kernel takes.
 

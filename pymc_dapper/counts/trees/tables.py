@@ -107,7 +107,7 @@ class Tables(NamedTuple):
 @njit(inline="always")
 def find_window(
     log_weight: Callable[..., float],
-    context: np.ndarray,
+    context: tuple[np.ndarray, ...],
     terms: Terms,
     i: int,
     near: int,
@@ -196,7 +196,7 @@ def find_window(
 @njit(inline="always")
 def find_tilts(
     log_weight: Callable[..., float],
-    context: np.ndarray,
+    context: tuple[np.ndarray, ...],
     terms: Terms,
     near: np.ndarray,
     highest: np.ndarray,
@@ -290,7 +290,7 @@ def find_tilts(
 @njit(inline="always")
 def tabulate(
     log_weight: Callable[..., float],
-    context: np.ndarray,
+    context: tuple[np.ndarray, ...],
     terms: Terms,
     near: np.ndarray,
     drop: float,
@@ -421,7 +421,7 @@ class Derivatives(NamedTuple):
 @njit(inline="always")
 def expect_derivatives(
     derivative: Callable[..., float],
-    context: np.ndarray,
+    context: tuple[np.ndarray, ...],
     derivatives: Derivatives,
     near: np.ndarray,
     starts: np.ndarray,
@@ -451,7 +451,7 @@ def expect_derivatives(
         The derivatives, 0 for inputs without one; and those of the log-weight of the possible
         counts.
     """
-    expected, here = np.zeros(context.size), np.zeros(context.size)
+    expected, here = np.zeros(context[0].size), np.zeros(context[0].size)
     for entry in range(derivatives.nodes.size):
         i = derivatives.nodes[entry]
         total, mean = 0.0, 0.0

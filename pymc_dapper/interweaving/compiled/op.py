@@ -34,9 +34,7 @@ class ParameterMoves(KernelOp):
     """
 
     __props__ = ("log_density",)
-
-    def __init__(self, log_density: FrozenFunctionGraph):
-        self.log_density = log_density
+    log_density: FrozenFunctionGraph
 
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply the operation to start, movable, the fields of fit and variates, and the context.

@@ -7,11 +7,10 @@ the kernel's sources, so that no model gets another model's code.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
 
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
@@ -83,21 +82,15 @@ Rows = MatrixRows | ComputedRows
 
 
 class _Sweep(KernelOp):
-    """Record-wise Metropolis updates."""
+    """Record-wise Metropolis updates.
 
-    __props__: tuple[str, ...] = ("density",)
+    The outputs are a vector of bool, which proposals were accepted, and a scalar, the log-density
+    after the sweep.
+    """
 
-    def __init__(self, density: Any = None):
-        self.density = density
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Apply the operation to the kernel's inputs.
-
-        The outputs are a vector of bool, which proposals were accepted, and a scalar, the
-        log-density after the sweep.
-        """
-        outputs = [pt.vector("accepted", dtype="bool"), pt.scalar("log_density", dtype="float64")]
-        return Apply(self, list(inputs), outputs)
+    __props__: ClassVar[tuple[str, ...]] = ("density",)
+    density: LogDensity
+    results = (pt.TensorType("bool", shape=(None,)), pt.dscalar)
 
 
 class RecordSweep(_Sweep):
@@ -108,9 +101,7 @@ class RecordSweep(_Sweep):
     """
 
     __props__ = ("density", "rows")
-
-    def __init__(self, density: LogDensity, rows: Rows):
-        self.density, self.rows = density, rows
+    rows: Rows
 
 
 class OrderSweep(RecordSweep):
@@ -144,6 +135,8 @@ class RankSweep(_Sweep):
     Inputs are the intervals of the records, present and proposed, log_removed, log_added,
     log_uniforms, and the parts of :class:`~pymc_dapper.records.kernels.rank_sweep.Releases`.
     """
+
+    __props__ = ()
 
 
 class FullSweep(_Sweep):

@@ -23,6 +23,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
@@ -452,14 +453,9 @@ def _density_of_orders(orders: ByOrder, mode: Mode) -> _Density:
 
 def _totals(sums: Sequence[RecordSum], flat: TensorVariable) -> dict[Variable, Variable]:
     """Take the totals of sums from one flat vector."""
-    totals: dict[Variable, Variable] = {}
-    start: Any = 0
-    for sum_ in sums:
-        _, *shape = shape_of(sum_.contributions)
-        stop = start + prod(shape)
-        totals[sum_.total] = flat[start:stop].reshape(shape).astype(sum_.total.dtype)
-        start = stop
-    return totals
+    parts = split(flat, [shape_of(sum_.contributions)[1:] for sum_ in sums])
+    pairs = zip([sum_.total for sum_ in sums], parts, strict=True)
+    return {total: part.astype(total.dtype) for total, part in pairs}
 
 
 def flat_records(reading: ModelReading) -> TensorVariable:

@@ -31,16 +31,15 @@ class DrawIndex(KernelOp):
     ----------
     last : int
         The first of the last numbers, whose probability is returned, too.
+
+    Notes
+    -----
+    It takes log-weights and a uniform variate; the kernel has the outputs.
     """
 
     __props__ = ("last",)
-
-    def __init__(self, last: int):
-        self.last = last
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Apply the operation to log-weights and a uniform variate; the kernel has the outputs."""
-        return Apply(self, list(inputs), [pt.vector("outcome", dtype="float64", shape=(2,))])
+    last: int
+    results = (pt.TensorType("float64", shape=(2,)),)
 
 
 @compiles(Shuffle)

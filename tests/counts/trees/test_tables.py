@@ -121,8 +121,8 @@ def test_derivatives_are_expected_over_windows():
     context, weights = np.array([2.0, 5.0]), np.array([1.0, 3.0, 0.0])
     derivatives = module.Derivatives(*map(np.array, ([0], [1.0], [0.0], [0], [0], [1], [1])))
     found = EXPECT(
-        lambda c, d, entry, k: c[d.contexts[entry]] * k**2,
-        context,
+        lambda c, d, entry, k: c[0][d.contexts[entry]] * k**2,
+        (context,),
         derivatives,
         np.array([4]),
         *(np.array([x]) for x in (0, 3, 7)),
