@@ -255,8 +255,14 @@ def test_a_choice_in_a_model():
         (lambda: NoisyMaxMechanism(1.0, 3, noise="normal"), "noise must be"),
         (lambda: NoisyMaxMechanism(1.0, 3, k=2, noise="laplace"), "say ordered=False"),
         (lambda: NoisyMaxMechanism(1.0, 3, ordered="no"), "ordered must be"),
-        (lambda: NoisyMaxMechanism(1.0, 3).release(np.zeros(4)), "a score for each candidate, 3"),
-        (lambda: NoisyMaxMechanism(1.0, 3).logp([1, 2], np.zeros(3)), "k chosen candidates, 1"),
+        (
+            lambda: NoisyMaxMechanism(1.0, 3).release(np.zeros(4)),
+            "3 entries .* a score for each candidate",
+        ),
+        (
+            lambda: NoisyMaxMechanism(1.0, 3).logp([1, 2], np.zeros(3)),
+            "1 entries .* k chosen candidates",
+        ),
         (lambda: NoisyMaxMechanism(1.0, 3).rounded(), "which candidates are largest"),
         (lambda: NoisyMaxMechanism.calibrate(0.5, sensitivity=1, candidates=3), "PureDP"),
     ],
