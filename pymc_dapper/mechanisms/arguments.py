@@ -154,7 +154,7 @@ def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.Mas
 
 
 def check_last_axis(shape: Sequence[int | None], length: int, what: str, told: str) -> None:
-    """Check that a statistic or a release, ``what``, has as many entries along its last axis as it must."""
+    """Check how many entries a statistic or a release, ``what``, has along its last axis."""
     if not shape or shape[-1] not in (None, length):
         raise ValueError(
             f"the {what} must hold {length} entries along its last axis, {told}, but its shape is "
