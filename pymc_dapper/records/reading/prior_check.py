@@ -7,8 +7,8 @@ cumulative sum. So its density and its draws are tested from outside.
 from collections.abc import Sequence
 
 import numpy as np
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import io_toposort
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
@@ -62,9 +62,29 @@ class PriorCheck:
             known = np.isfinite(a + b)
             size = 1 + abs(a) + abs(b)
             same = abs((a + b) - (c + d)) <= self._tolerance * size
+        for k in np.flatnonzero(~known)[: len(self._reading.record_names)]:
+            self._check_missing(k)
         for name, differ in zip(self._reading.record_names, known & ~same, strict=False):
             if differ:
                 raise _tied(name, "the density of one record changes with the value of another")
+
+    def _check_missing(self, k: int) -> None:
+        """Refuse a nan among what a prior is made of, if its own draws have no finite density."""
+        view, log_prior = self._reading.view, self._reading.log_priors[k]
+        data = {stand_in: shared.get_value(borrow=True) for shared, stand_in in view.data.items()}
+        for x in ancestors([log_prior]):
+            values = x.data if isinstance(x, Constant) else data.get(x)
+            if isinstance(values, np.ndarray) and values.dtype.kind == "f":
+                at = np.argwhere(np.isnan(values))
+                if len(at):
+                    raise ReadingError(
+                        f"the prior of '{self._reading.record_names[k]}' has no value at its own "
+                        f"draws: it is computed from {values.size} known numbers"
+                        f"{f' ({x.name})' if x.name else ''} with nan, the first at "
+                        f"{tuple(at[0].tolist())}. If a covariate is missing, leave its record "
+                        "out, or give it a distribution: PyMC draws the masked entries of "
+                        "observed=np.ma.masked_invalid(covariate)"
+                    )
 
     def check_draws(
         self,

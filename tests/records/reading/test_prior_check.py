@@ -105,3 +105,23 @@ def a_record_made_of_two_numbers():
 )
 def test_records_that_only_look_tied_are_read(build):
     assert read(build).n_records == N
+
+
+@pytest.mark.parametrize("kept", ["a constant", "shared data"])
+@pytest.mark.parametrize("mended", [False, True])
+def test_a_missing_covariate_is_told(kept, mended):
+    def build():
+        missing = np.where(np.arange(N) == 2, np.nan, 0.5)
+        if kept == "a constant":
+            z = pt.constant(missing)
+        else:
+            z = pm.Data("z", np.ones(N))
+            z.set_value(missing)
+        at = pt.switch(pt.isnan(z), 0.0, z) if mended else z
+        return [pm.Bernoulli("x", logit_p=pm.Normal("slope") * at, shape=N)]
+
+    if mended:
+        read(build)
+    else:
+        with pytest.raises(ReadingError, match=r"'x' has no value.* nan, the first at \(2,\)"):
+            read(build)
