@@ -231,8 +231,9 @@ class BoundaryStep(Step):
             return None
         if not self.moves:
             self.seen.append(np.concatenate([np.ravel(point[x.name]) for x in self._moved]))
-        few = self.redraws is None and measured and self._changed(point) < FEW
-        self.redraws = True if few else self.redraws
+        if measured and self.redraws is not False:  # people may change more than at the start
+            self.redraws = self._changed(point) < FEW or None
+        few = measured and bool(self.redraws)
         slow = measured and not self.moves and forgets_slowly(np.array(self.seen[done // 4 :]))
         if self.moves or not (few or slow):
             return None
