@@ -25,7 +25,7 @@ import pymc_dapper as pmd
 from benchmarks._models import example
 
 BLOCKS, COUNTIES, TRACTS, GROUPS = 30_000, 23, 160, 450
-SETTINGS = Path("../shared/data/census_2020_pl94_budget.json")
+SETTINGS = Path(__file__).with_name("census_2020_pl94_budget.json")
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 AXES = {"votingage": 2, "hispanic": 2, "cenrace": 63}
 CELLS = np.indices(tuple(AXES.values())).reshape(3, -1)
@@ -140,34 +140,6 @@ def growth(settings, shares):
     return rows
 
 
-def widths_by_least_squares(parent, level, settings, query):
-    """Widths of 90 % intervals of a query's counts in each area, by generalised least squares.
-
-    All queries are margins of one table, so that the noise of effects (main effects, interactions)
-    is independent, and the tree of each is solved by itself. Given are variances by effect, for
-    coefficients of an orthonormal basis.
-    """
-    names, sigma = list(AXES), sigmas(settings)
-    sets = {name: {x for x in name.split(" * ") if x in AXES} for name in sigma}
-    cells = {name: np.prod([AXES[x] for x in of], initial=1.0) for name, of in sets.items()}
-    total = np.zeros(level.size)
-    for bits in range(2 ** len(names)):
-        effect = {x for k, x in enumerate(names) if bits >> k & 1}
-        if not effect <= sets[query]:
-            continue
-        precision = np.zeros(len(LEVELS))
-        for name, of in sets.items():
-            if effect <= of:
-                precision += 252 / cells[name] / np.array(sigma[name]) ** 2
-        sd = 1 / np.sqrt(precision)[level]
-        if not effect:
-            sd[0] = 0
-        found = pmd.reference.tree_least_squares(parent, np.zeros(level.size), sd)
-        share = np.prod([AXES[x] - 1 for x in effect], initial=1.0) / cells[query]
-        total += 252 / cells[query] * share * found.sd**2
-    return 2 * stats.norm.ppf(0.95) * np.sqrt(total)
-
-
 def report(drawn, truth, level, names, squares):
     """Widths and coverage by level, effective draws and R-hat."""
     print("query, level, true counts: how many; width, that of least squares; coverage, and with")
@@ -186,7 +158,7 @@ def report(drawn, truth, level, names, squares):
                 some = here & (counts >= least) & (counts < most)
                 moved = some & np.isfinite(found.r_hat)
                 if moved.any():
-                    width = squares[name][areas[np.nonzero(some)[0]]].mean()
+                    width = squares[name][areas][some].mean()
                     print(
                         f"{name:9} {label:11} from {least:3}: {some.sum():8,}; "
                         f"{(high - low)[some].mean():7.1f} {width:7.1f}; "
@@ -239,16 +211,10 @@ def main():
         random_seed=options.seed,
     )
     print(f"sampled in {process_time() - begin:.0f} s; accepted {drawn.accepted}")
-    report(
-        drawn,
-        truth,
-        level,
-        {name: classes_of(of) for name, (of, _) in keep.items()},
-        {
-            name: widths_by_least_squares(parent, level, settings, of)
-            for name, (of, _) in keep.items()
-        },
-    )
+    margins = {name: classes_of(of) for name, (of, _) in keep.items()}
+    squares = pmd.reference.table_tree_least_squares(parent, queries, margins)
+    widths = {name: 2 * stats.norm.ppf(0.95) * found.sd for name, found in squares.items()}
+    report(drawn, truth, level, margins, widths)
     print(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
 
 
