@@ -93,6 +93,12 @@ def _read(file: Path) -> tuple[int, np.ndarray, np.random.Generator, Entries]:
     return int(done), made, rng, (now[0], now[1], now[2])
 
 
+def read_progress(file: Path) -> tuple[int, np.ndarray]:
+    """Return how many draws a chain has written, and its moves."""
+    done, made, *_ = _read(file)
+    return done, made
+
+
 def run(
     chain: int, fixed: Fixed, released: np.ndarray, first: Entries, seed: np.random.SeedSequence,
     moves: np.ndarray, plan: Plan,

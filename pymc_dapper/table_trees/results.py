@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from pymc_dapper.counts.trees.streaming import import_arrow, replace
 from pymc_dapper.counts.trees.tree import read_quantiles
-from pymc_dapper.table_trees.chain import Plan
+from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, read_progress
 
 RUN = "_run.json"
 AT_ONCE = 2**22
@@ -31,7 +31,8 @@ class TableSummary(NamedTuple):
     """Shape (areas, classes, quantiles)."""
     ess: np.ndarray
     r_hat: np.ndarray
-    """Effective draws, and R-hat; nan for counts that are the same in all draws."""
+    """Effective draws, and R-hat; nan for counts that are the same in all draws. R-hat is infinite
+    if each chain stands still, at another count."""
 
 
 class TableDraws:
@@ -98,10 +99,13 @@ def _summary(x: np.ndarray, shares: np.ndarray) -> TableSummary:
     of = np.moveaxis(x.reshape(-1, *x.shape[2:]), 0, -1)
     sizes = np.full((2, *x.shape[2:]), np.nan)
     moved = np.argwhere(np.ptp(of, axis=-1) > 0)
-    for a, k in moved:
-        one = x[:, :, a, k].astype(float)
-        sizes[0, a, k] = array_stats.ess(one, chain_axis=0, draw_axis=1, method="bulk")
-        sizes[1, a, k] = array_stats.rhat(one, chain_axis=0, draw_axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of chains that stand still
+        for a, k in moved:
+            one = x[:, :, a, k].astype(float)
+            sizes[0, a, k] = array_stats.ess(one, chain_axis=0, draw_axis=1, method="bulk")
+            sizes[1, a, k] = array_stats.rhat(one, chain_axis=0, draw_axis=1)
+            if np.isnan(sizes[1, a, k]):
+                sizes[1, a, k] = np.inf
     quantiles = np.quantile(of, shares, axis=-1, method="inverted_cdf")
     return TableSummary(of.mean(axis=-1), of.std(axis=-1), np.moveaxis(quantiles, 0, -1), *sizes)
 
@@ -109,9 +113,8 @@ def _summary(x: np.ndarray, shares: np.ndarray) -> TableSummary:
 def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:
     """Take a directory for these results, or check that it is theirs already."""
     assert plan.folder is not None
-    told = pickle.dumps((data, [plan.margins[name] for name in plan.margins]))
     mine = {
-        "data": hashlib.sha256(told).hexdigest(),
+        "data": _digest(plan.margins, data),
         "keep": list(plan.margins),
         **{name: getattr(plan, name) for name in ("draws", "tune", "thin", "visits", "every")},
         "chains": chains,
@@ -129,6 +132,38 @@ def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:
             f"results={str(plan.folder)!r} has draws of another tree or of other settings: "
             f"{', '.join(different)} differ. Give another directory"
         )
+
+
+def _digest(margins: Mapping[str, Margin], data: Any) -> str:
+    return hashlib.sha256(pickle.dumps((data, list(margins.values())))).hexdigest()
+
+
+def read_so_far(folder: Path, margins: Mapping[str, Margin], data: Any) -> TableDraws:
+    """Return the draws that all chains of a run have written."""
+    file = folder / RUN
+    if not file.is_file():
+        raise ValueError(f"results={str(folder)!r} has no draws of tables")
+    run = json.loads(file.read_text(encoding="utf-8"))
+    if (run["data"], run["keep"]) != (_digest(margins, data), list(margins)):
+        raise ValueError(
+            f"results={str(folder)!r} has draws of another tree or of other margins: give the tree "
+            "and keep= as sample had them"
+        )
+    done, made = 0, np.zeros(0)
+    states = [chain_file(folder, chain) for chain in range(run["chains"])]
+    if all(state.is_file() for state in states):
+        progress = [read_progress(state) for state in states]
+        done, made = min(n for n, _ in progress), np.sum([each for _, each in progress], axis=0)
+    if done < 1:
+        raise ValueError(f"results={str(folder)!r} has no draws yet of each chain. Wait a little")
+    draws = {
+        name: [
+            np.load(draws_file(folder, name, chain), mmap_mode="r")[:done]
+            for chain in range(run["chains"])
+        ]
+        for name in margins
+    }
+    return TableDraws(draws, {name: margin.areas for name, margin in margins.items()}, made)
 
 
 def write_summaries(

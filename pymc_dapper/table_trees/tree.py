@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from pymc_dapper.checks import as_array, random_generator, real_numbers, shown, text, whole_number
 from pymc_dapper.table_trees import given, start
 from pymc_dapper.table_trees.chain import Finished, Margin, Plan, open_totals, run
-from pymc_dapper.table_trees.results import TableDraws, begin, write_summaries
+from pymc_dapper.table_trees.results import TableDraws, begin, read_so_far, write_summaries
 
 MISFIT = 6.0
 """Standard errors from which on a warning is given."""
@@ -63,7 +63,7 @@ class TableTree:
 
     The moves are Metropolis's: a person changes cell; two people of two blocks change places; any
     number moves to another block; people come and go if no exact total forbids it. They take time
-    by people and by the noisy counts that change. Memory is by blocks and cells, 8 bytes each, and
+    by people and by the noisy counts that change. Memory is by blocks and cells, 6 bytes each, and
     8 for each noisy count.
 
     Examples
@@ -191,7 +191,7 @@ class TableTree:
         results : path, optional
             A directory. Draws are written to it, not kept in memory: 4 bytes for each number. A
             call after a kill goes on, with the same draws. At the end, intervals are written to a
-            Parquet file by margin.
+            Parquet file by margin; :meth:`so_far` does it before.
         every : int, default 100
             Draws from one writing of the state to the next.
 
@@ -241,6 +241,31 @@ class TableTree:
         drawn = self._drawn(plan, found)
         if plan.folder is not None:
             write_summaries(plan.folder, drawn, self._names)
+        return drawn
+
+    def so_far(self, results: str | Path, *, keep: Mapping[str, Any]) -> TableDraws:
+        """Return what a run has drawn until now, and write its intervals to files.
+
+        Parameters
+        ----------
+        results : path
+            The directory of a run of :meth:`sample`, which may go on in another process.
+        keep : dict of str to (query, areas)
+            As it was given to :meth:`sample`.
+
+        Returns
+        -------
+        TableDraws
+            As many draws of each chain as the one has that is furthest behind.
+
+        Raises
+        ------
+        ValueError
+            If there are no draws yet, or those of another tree or of other margins.
+        """
+        folder = Path(text(str(results), "results"))
+        drawn = read_so_far(folder, self._margins(keep), (self._fixed, self._released))
+        write_summaries(folder, drawn, self._names)
         return drawn
 
     def _warn_of_misfit(self, misfit: np.ndarray) -> None:

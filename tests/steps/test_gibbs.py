@@ -375,7 +375,7 @@ def test_an_interrupt_that_numba_would_lose_is_heeded(
 
     monkeypatch.setattr(Iterations, "__init__", init)
     before = signal.getsignal(signal.SIGINT)
-    handler = (lambda *_: heeded.append(True)) if own else before
+    handler = (lambda *_: heeded.append(True)) if own else signal.default_int_handler
     signal.signal(signal.SIGINT, handler)
     try:
         if own:

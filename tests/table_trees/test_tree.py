@@ -52,11 +52,39 @@ def test_the_same_draws_in_threads_and_after_a_kill(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         tree.sample(40, results=tmp_path, **options)
     monkeypatch.setattr(chain_module, "_write", write)
+    with pytest.raises(ValueError, match="no draws yet of each chain"):  # the first was killed
+        tree.so_far(tmp_path, keep=KEEP)
     resumed = tree.sample(40, results=tmp_path, **options)
     np.testing.assert_array_equal(resumed["all"], once["all"])
     np.testing.assert_array_equal(resumed["state"], once["state"])
     with pytest.raises(ValueError, match="other settings: draws differ"):
         tree.sample(41, results=tmp_path, **options)
+
+
+def test_what_is_drawn_until_now(tmp_path, monkeypatch):
+    tree, _ = example(True)
+    options = {"keep": KEEP, "random_seed": 3, "tune": 5, "every": 10, "results": tmp_path}
+    with pytest.raises(ValueError, match="has no draws of tables"):
+        tree.so_far(tmp_path, keep=KEEP)
+    write, left = chain_module._write, [8]
+
+    def killed(*args):
+        write(*args)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(chain_module, "_write", killed)
+    with pytest.raises(KeyboardInterrupt):
+        tree.sample(40, **options)  # 40 draws of one chain, 20 of the other
+    found = tree.so_far(tmp_path, keep=KEEP)
+    assert (tmp_path / "state.parquet").is_file()
+    with pytest.raises(ValueError, match="another tree or of other margins"):
+        tree.so_far(tmp_path, keep={"all": KEEP["all"]})
+    monkeypatch.setattr(chain_module, "_write", write)
+    whole = tree.sample(40, **options)
+    np.testing.assert_array_equal(found["all"], whole["all"][:, :20])
+    assert set(found.accepted) == set(whole.accepted)
 
 
 def test_margins_of_all_levels_are_of_one_table():
