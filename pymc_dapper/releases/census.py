@@ -175,7 +175,7 @@ def census_totals(
             for code, row in zip(batch.geocode[at].tolist(), values, strict=True):
                 total = int(row.sum())
                 if (kind == "=" or not row.any()) and found.setdefault(code, total) != total:
-                    raise ValueError(f"rows: geocode {code!r} has {found[code]} people, and none")
+                    raise ValueError(f"rows: geocode {code!r} has {found[code]} and {total} people")
     return found
 
 

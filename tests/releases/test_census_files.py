@@ -203,5 +203,5 @@ def test_constraints_that_cannot_be_read_are_refused():
             census_totals(rows | change, levels={"county": 4})
     rows["query_name"][0] = "total_con"
     rows["value"][0], rows["value"][2] = [7], [0] * 8
-    with pytest.raises(ValueError, match="geocode '0560' has 7 people, and none"):
+    with pytest.raises(ValueError, match="geocode '0560' has 7 and 0 people"):
         census_totals(rows, levels={"county": 4})
