@@ -17,6 +17,7 @@ os.environ["PYTENSOR_FLAGS"] = f"{os.environ.get('PYTENSOR_FLAGS', '')},cxx=".ls
 LONGEST = (
     "test_docs.py",
     "test_taken_away.py",
+    "table_trees/test_kernels.py",
     "statistical/test_noisy_stats_analysis.py",
     "statistical/test_unknown_number.py",
     "test_libraries.py",

@@ -83,11 +83,12 @@ share      Laplace    2        2.5    1.00 ± 0.25  2
 share      Gaussian   0.5      4.5    1.00 ± 0.25  2
 share      Gaussian   2        6      1.00 ± 0.25  1"""
     )
+    before = plt.get_fignums()
     html = plan._repr_html_()
     assert "<td>Gaussian</td><td>2</td><td>6</td>" in html
     assert '<img src="data:image/png;base64,' in html
     # A notebook shows what pyplot holds by itself.
-    assert plt.get_fignums() == []
+    assert plt.get_fignums() == before
     assert plan.figure.viz["figure"].item() is not None
 
 
