@@ -49,9 +49,8 @@ class _Block:
             pass
         if [*point] != [*self.last]:
             return False
-        pairs = zip(
-            map(np.asarray, point.values()), self.last.values(), strict=True
-        )  # a float, say
+        values = map(np.asarray, point.values())  # of a float, say
+        pairs = zip(values, self.last.values(), strict=True)
         return all(x.tobytes() == y.tobytes() for x, y in pairs)
 
 

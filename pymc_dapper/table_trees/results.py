@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.counts.trees.streaming import import_arrow, replace
+from pymc_dapper.counts.trees.streaming import claim, import_arrow
 from pymc_dapper.counts.trees.tree import read_quantiles
 from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, read_progress
 
@@ -121,17 +121,7 @@ def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:
         "seed": entropy,
     }
     plan.folder.mkdir(parents=True, exist_ok=True)
-    file = plan.folder / RUN
-    if not file.is_file():
-        replace(file, json.dumps(mine).encode())
-        return
-    theirs = json.loads(file.read_text(encoding="utf-8"))
-    different = [name for name in mine if mine[name] != theirs.get(name)]
-    if different:
-        raise ValueError(
-            f"results={str(plan.folder)!r} has draws of another tree or of other settings: "
-            f"{', '.join(different)} differ. Give another directory"
-        )
+    claim(plan.folder / RUN, mine, f"results={str(plan.folder)!r} has draws")
 
 
 def _digest(margins: Mapping[str, Margin], data: Any) -> str:

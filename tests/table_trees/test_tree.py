@@ -1,6 +1,7 @@
 """TableTree: what it draws where CountTree knows the answer, the same draws again, and refusals."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -31,6 +32,22 @@ def test_totals_alone_are_those_of_count_tree():
         assert shares.sum() == pytest.approx(1)
 
 
+def killed_after(n_writings, monkeypatch, sample):
+    """Interrupt a run after its state was written so many times."""
+    write, left = chain_module._write, [n_writings]
+
+    def killed(*args):
+        write(*args)
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(chain_module, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            sample()
+
+
 def test_the_same_draws_in_threads_and_after_a_kill(tmp_path, monkeypatch):
     tree, _ = example(True)
     options = {"keep": KEEP, "random_seed": 3, "tune": 5, "every": 10}
@@ -40,18 +57,7 @@ def test_the_same_draws_in_threads_and_after_a_kill(tmp_path, monkeypatch):
     np.testing.assert_array_equal(again["all"], once["all"])
     assert not np.array_equal(once["all"][0], once["all"][1])
 
-    write, left = chain_module._write, [3]
-
-    def killed(*args):
-        write(*args)
-        left[0] -= 1
-        if not left[0]:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(chain_module, "_write", killed)
-    with pytest.raises(KeyboardInterrupt):
-        tree.sample(40, results=tmp_path, **options)
-    monkeypatch.setattr(chain_module, "_write", write)
+    killed_after(3, monkeypatch, lambda: tree.sample(40, results=tmp_path, **options))
     with pytest.raises(ValueError, match="no draws yet of each chain"):  # the first was killed
         tree.so_far(tmp_path, keep=KEEP)
     resumed = tree.sample(40, results=tmp_path, **options)
@@ -61,27 +67,35 @@ def test_the_same_draws_in_threads_and_after_a_kill(tmp_path, monkeypatch):
         tree.sample(41, results=tmp_path, **options)
 
 
+@pytest.mark.long
+def test_the_same_draws_in_processes_and_by_dask(tmp_path):
+    from distributed import Client, LocalCluster
+
+    tree, _ = example(True)
+    options = {"keep": KEEP, "random_seed": 3, "tune": 5}
+    once = tree.sample(20, **options)
+    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
+        again = tree.sample(20, executor=processes, results=tmp_path / "a", **options)
+    np.testing.assert_array_equal(again["all"], once["all"])
+    cluster = LocalCluster(
+        n_workers=1, threads_per_worker=1, processes=True, dashboard_address=":0"
+    )
+    with cluster, Client(cluster) as client:
+        again = tree.sample(20, executor=client.get_executor(), results=tmp_path / "b", **options)
+    np.testing.assert_array_equal(again["all"], once["all"])
+
+
 def test_what_is_drawn_until_now(tmp_path, monkeypatch):
     tree, _ = example(True)
     options = {"keep": KEEP, "random_seed": 3, "tune": 5, "every": 10, "results": tmp_path}
     with pytest.raises(ValueError, match="has no draws of tables"):
         tree.so_far(tmp_path, keep=KEEP)
-    write, left = chain_module._write, [8]
-
-    def killed(*args):
-        write(*args)
-        left[0] -= 1
-        if not left[0]:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(chain_module, "_write", killed)
-    with pytest.raises(KeyboardInterrupt):
-        tree.sample(40, **options)  # 40 draws of one chain, 20 of the other
+    # 40 draws of one chain, 20 of the other.
+    killed_after(8, monkeypatch, lambda: tree.sample(40, **options))
     found = tree.so_far(tmp_path, keep=KEEP)
     assert (tmp_path / "state.parquet").is_file()
     with pytest.raises(ValueError, match="another tree or of other margins"):
         tree.so_far(tmp_path, keep={"all": KEEP["all"]})
-    monkeypatch.setattr(chain_module, "_write", write)
     whole = tree.sample(40, **options)
     np.testing.assert_array_equal(found["all"], whole["all"][:, :20])
     assert set(found.accepted) == set(whole.accepted)

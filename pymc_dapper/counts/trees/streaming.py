@@ -203,7 +203,26 @@ def begin(
         "seed": entropy,
     }
     (target / ROOTS).mkdir(parents=True, exist_ok=True)
-    file = target / RUN
+    claim(target / RUN, mine, f"target={str(target)!r} has results")
+
+
+def claim(file: Path, mine: dict[str, Any], there: str) -> None:
+    """Write down what a run is made of, or check that the run which is there is the same.
+
+    Parameters
+    ----------
+    file : Path
+        Where it is written.
+    mine : dict
+        What the run is made of, by names that the user knows; as JSON has it.
+    there : str
+        Begins the message: which directory has results of what.
+
+    Raises
+    ------
+    ValueError
+        If the run which is there is made of something else.
+    """
     if not file.is_file():
         replace(file, json.dumps(mine).encode())
         return
@@ -211,8 +230,8 @@ def begin(
     different = [name for name in mine if mine[name] != theirs.get(name)]
     if different:
         raise ValueError(
-            f"target={str(target)!r} has results of another tree or of other settings: "
-            f"{', '.join(different)} differ. Give another directory"
+            f"{there} of another tree or of other settings: {', '.join(different)} differ. Give "
+            "another directory"
         )
 
 
