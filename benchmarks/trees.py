@@ -1,7 +1,7 @@
-"""Counts on a tree, drawn anew at once, beside CountStep's moves; and summed out, beside in turn.
+"""Counts on a tree, drawn anew at once, beside CountStep's moves.
 
-The first table: tracts in counties in states, with noise at each level and known rates. The second:
-rates of counties that aren't known, and a known total. All in processor time, one after the other.
+Tracts in counties in states, with noise at each level and known rates. All in processor time, one
+after the other.
 
 Run it alone on the machine: python -m benchmarks.trees [--page docs/evidence/latent-counts.md]
 """
@@ -12,7 +12,6 @@ from time import process_time
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 from arviz_stats.base import array_stats
 
 import pymc_dapper as pmd
@@ -22,8 +21,6 @@ markdown = example("_markdown")
 
 SHAPES = ((2, 4, 5), (3, 10, 30))
 NOISE = (10.0, 60.0)
-COUNTIES = ((10.0, 10.0), (60.0, 60.0), (60.0, 400.0))
-"""Noise of a tract, and of a county."""
 
 
 def noisy(rng, truth, sigma):
@@ -41,25 +38,6 @@ def levels(shape, sigma, rate=30.0):
         for k, (statistic, exact, scale) in enumerate((*told, (states, truth.sum((1, 2)), 2.0))):
             mechanism = pmd.DiscreteGaussianMechanism(scale)
             mechanism.potential(f"level{k}", statistic, released=noisy(rng, exact, scale))
-        pmd.invariant("all", x.sum(), int(truth.sum()))
-    return model
-
-
-def counties_with_rates(of_tract, of_county, n=(5, 10), rate=100.0):
-    """Counties whose rates come from a law that isn't known."""
-    rng = np.random.default_rng(0)
-    logs = np.log(rate) + 0.3 * rng.normal(size=n[0])
-    truth = rng.poisson(np.exp(logs)[:, None], n)
-    with pm.Model() as model:
-        mean, tau = pm.Normal("mean", np.log(rate), 1), pm.HalfNormal("tau", 0.5)
-        log_rate = pm.Normal("log_rate", mean, tau, shape=n[0])
-        x = pm.Poisson("x", pt.exp(log_rate)[:, None] * np.ones((1, n[1])))
-        for name, statistic, exact, scale in (
-            ("tract", x, truth, of_tract),
-            ("county", x.sum(axis=1), truth.sum(1), of_county),
-        ):
-            mechanism = pmd.DiscreteGaussianMechanism(scale)
-            mechanism.potential(name, statistic, released=noisy(rng, exact, scale))
         pmd.invariant("all", x.sum(), int(truth.sum()))
     return model
 
@@ -103,28 +81,12 @@ def compare_draws(draws):
     return markdown.table(["counts", "are", *HEADER], rows, words=2)
 
 
-def compare_rates(draws):
-    rows = []
-    for of_tract, of_county in COUNTIES:
-        model = counties_with_rates(of_tract, of_county)
-        parameters = [model[name] for name in ("mean", "tau", "log_rate")]
-        label = f"noise {of_tract:g}, of counties {of_county:g}"
-        options = {"model": model, "collapse": False, "interweave": False, "progressbar": False}
-        for name, steps, n in (
-            ("summed out", [pmd.CollapsedStep(parameters, counts=[model["x"]], model=model)], 1),
-            ("in turn", pmd.assign_steps(**options), 20),
-        ):
-            of = ["mean", "tau_log__", "log_rate", "x"]
-            rows.append([label, name, *rate_of(steps, model, of, n * draws // 4, n * draws // 4)])
-    return markdown.table(["model", "counts are", *HEADER], rows, words=2)
-
-
 HEADER = ["ms per draw", "effective draws per draw", "per second"]
 
 
 def main(*, draws, page):
     """Measure and print; write what stands there into a page if one is given."""
-    tables = {"trees": compare_draws(draws), "trees summed out": compare_rates(draws)}
+    tables = {"trees": compare_draws(draws)}
     print("\n\n".join(tables.values()))
     markdown.fill_file(page, tables)
 

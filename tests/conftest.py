@@ -33,7 +33,6 @@ LONGEST = (
     "studies/test_running.py",
     "statistical/test_counts.py",
     "statistical/test_constrained_records.py",
-    "collapsing/compiled/test_tree.py",
     "counts/test_step.py",
     "statistical/test_interweave.py",
     "interweaving/test_step.py",

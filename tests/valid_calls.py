@@ -524,7 +524,7 @@ def of_mechanism(name):
 STOPS = {
     "DapperStep": ["records.step:read_model"],
     "CountStep": ["counts.step:read_counts", "counts.step:read_conditionals"],
-    "CollapsedStep": ["collapsing.step:read_summed_out"],
+    "CollapsedStep": ["collapsing.step:read_collapsed"],
     "InterweaveStep": ["interweaving.step:read_non_centred"],
     "ConjugateStep": ["conjugacy.step:read_conditionals"],
     "FunctionStep": ["steps.function:_CheckedDraw"],

@@ -6,7 +6,6 @@ and on no parameter. The log-density of a Binomial or Poisson count is linear in
 operation sums them (`compiled.op`); its gradient is the mean count. The rest of the log-density is
 the model's own, at fixed counts. No PyMC density is written a second time.
 
-`reading.tree` asks for that first, then for counts on a tree: there `compiled.tree` has the
-log-sum over all tables and hands NUTS its derivatives. The self-check is Bayes' rule: the collapsed
-log-density, plus that of the counts drawn given it, is the model's.
+The self-check is Bayes' rule: the collapsed log-density, plus that of the counts drawn given it,
+is the model's.
 """

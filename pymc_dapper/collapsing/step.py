@@ -18,9 +18,8 @@ from pymc_dapper.backend.internals import (
     dataclass_state,
 )
 from pymc_dapper.checks import options as options_of
-from pymc_dapper.collapsing.compiled.sums import CompiledSums, compile_sums
-from pymc_dapper.collapsing.compiled.tree import TreeSums, compile_tree_sums
-from pymc_dapper.collapsing.reading.tree import CollapsedTree, read_summed_out
+from pymc_dapper.collapsing.compiled.sums import compile_sums
+from pymc_dapper.collapsing.reading.model import read_collapsed
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
@@ -49,10 +48,7 @@ class CollapsedStep(Step):
     then drawn from their conditional distribution. Together this moves both at once.
 
     Binomial and Poisson counts with separate noise are summed out one by one, such as noisy counts
-    of areas with area effects. Other counts are summed out if they lie on a tree: if all known sums
-    are nested or disjoint, as in :class:`CountTree`. A draw on a tree takes a hundred times as
-    long; use it to check a chain, or if a chain doesn't move. If sums cross, use
-    :class:`CountStep`.
+    of areas with area effects. For other counts, use :class:`CountStep`.
 
     Parameters
     ----------
@@ -146,7 +142,7 @@ class CollapsedStep(Step):
                 raise ReadingError(
                     f"'{name}' isn't continuous, and NUTS can't move it: leave it to another step"
                 )
-        reading = self._reading or read_summed_out(model, parameters, summed)
+        reading = self._reading or read_collapsed(model, parameters, summed)
         self._reading = reading
         self._will_move([*summed, *parameters])
         self._data = CountData(reading, reading.noise, "CollapsedStep")
@@ -165,11 +161,7 @@ class CollapsedStep(Step):
     ) -> None:
         """Compile the sums, tabulate the weights, and build NUTS."""
         self._stage("Compiling")
-        self._sums: CompiledSums | TreeSums
-        if isinstance(self._reading, CollapsedTree):
-            self._sums = compile_tree_sums(self._reading, compile_kwargs=options)
-        else:
-            self._sums = compile_sums(self._reading, compile_kwargs=options)
+        self._sums = compile_sums(self._reading, compile_kwargs=options)
         self._sums.tabulate(self._counts(point), self._given(point))
         self.nuts = self._sums.nuts(point, options, **nuts)
         self._check_compiled(point)
@@ -218,7 +210,7 @@ class CollapsedStep(Step):
         factors = ", ".join(f"'{name}'" for name in reading.factors)
         return "\n".join(
             [
-                f"NUTS moves {moved}, with the counts {counts} summed out {reading.how}.",
+                f"NUTS moves {moved}, with the counts {counts} summed out one by one.",
                 "The counts are then drawn from their conditional distribution.",
                 f"Factors of the counts: {factors}",
             ]

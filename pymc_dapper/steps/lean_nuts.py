@@ -1,6 +1,6 @@
 """NUTS that evaluates only factors of the variables that it moves."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -71,14 +71,11 @@ def nuts_on(
     besides: Sequence[TensorVariable],
     model: Model,
     point: PointType,
-    *,
-    around: Callable[[ValueGradFunction], Callable] | None = None,
     **options: Any,
 ) -> NUTS:
     """Build PyMC's NUTS for some variables, with a log-density of one's own.
 
-    Its other inputs, ``besides``, are taken by name from NUTS' points, such as this one. If
-    ``around`` is given, NUTS calls its result for the function.
+    Its other inputs, ``besides``, are taken by name from NUTS' points, such as this one.
     """
     values = list(values)
     stage(f"Compiling NUTS for {', '.join(f"'{model.values_to_rvs[x].name}'" for x in values)}")
@@ -103,8 +100,6 @@ def nuts_on(
     function.trust_input = True
     start = np.concatenate([np.ravel(point[x.name]) for x in values])
     _compile(function, start)
-    if around is not None:
-        function._pytensor_function = around(function)
     if not options.keys() & {"potential", "scaling"}:
         options["potential"] = QuadPotentialDiagAdapt(start.size, start, np.ones(start.size), 10)
     return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)

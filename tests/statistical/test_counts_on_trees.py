@@ -1,78 +1,13 @@
-"""Counts on a tree: CountStep's draws by ranks of the truth, CollapsedStep's beside enumeration."""
-
-from itertools import product
+"""Counts on a tree: CountStep's draws by ranks of the truth."""
 
 import numpy as np
 import pymc as pm
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 import pymc_dapper as pmd
-from pymc_dapper.collapsing.step import CollapsedStep
-from tests.monte_carlo import smallest_ess
 
 pytestmark = pytest.mark.long
-
-
-def sampled(step, model, draws, chains=2):
-    return pm.sample(
-        draws=draws,
-        tune=300,
-        chains=chains,
-        cores=1,
-        step=[step],
-        model=model,
-        random_seed=4,
-        progressbar=False,
-        compute_convergence_checks=False,
-    ).posterior
-
-
-class DrawnBefore(CollapsedStep):
-    """Draws the counts given the parameters as they were before the move."""
-
-    def step(self, point):
-        before = self._given(point)
-        new, stats = super().step(point)
-        counts, _ = self._sums.draw(self.rng, before)
-        return self._with_counts(new, counts), stats
-
-
-PEOPLE, RELEASED, TOTAL = np.array([12, 9]), 1.0, 14.0
-
-
-def test_parameters_and_counts_have_their_exact_posterior():
-    with pm.Model() as model:
-        effect = pm.Normal("effect", 0, 1.5)
-        x = pm.Binomial("x", n=PEOPLE, p=pm.math.sigmoid(effect))
-        pm.Normal("one", x[0], 4.0, observed=RELEASED)
-        pm.Normal("all", x.sum(), 4.0, observed=TOTAL)
-    grid = np.linspace(-8, 8, 1_601)
-    tables = np.array(list(product(*(range(n + 1) for n in PEOPLE))))
-    logs = stats.norm.logpdf(grid, 0, 1.5)[:, None] + sum(
-        stats.binom.logpmf(tables[:, k], n, special.expit(grid)[:, None])
-        for k, n in enumerate(PEOPLE)
-    )
-    logs = logs + stats.norm.logpdf(RELEASED, tables[:, 0], 4.0)
-    logs = logs + stats.norm.logpdf(TOTAL, tables.sum(axis=1), 4.0)
-    weights = np.exp(logs - special.logsumexp(logs))
-    e, x = grid[:, None], tables[None, :, 0]
-    means = (weights * e).sum(), (weights * x).sum()
-    moments = [(weights * f).sum() for f in ((e - means[0]) ** 2, (e - means[0]) * (x - means[1]))]
-    step = CollapsedStep([model["effect"]], counts=[model["x"]], model=model)
-
-    def z_scores():
-        posterior = sampled(step, model, 2_000)
-        e, x = posterior["effect"].values - means[0], posterior["x"].values[..., 0] - means[1]
-        return [
-            (values.mean() - expected) / (values.std() / np.sqrt(smallest_ess(values)))
-            for values, expected in zip((e, x, e**2, e * x), (0, 0, *moments), strict=True)
-        ]
-
-    assert np.abs(z_scores()).max() < 4
-    step.__class__ = DrawnBefore
-    assert np.abs(z_scores()).max() > 6
-
 
 # The whole, by simulation: trees of a forest are replicates -------------------------------
 

@@ -6,7 +6,6 @@ which doesn't depend on parameters.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
@@ -30,22 +29,19 @@ NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class SummedOut(Reading):
-    """A model's log-density with counts summed out.
+class CollapsedModel(Reading):
+    """A model's log-density with counts summed out (:mod:`pymc_dapper.collapsing.kernels.sums`).
 
     That is the logarithm of sums of weights, relative to those of possible counts, and
     ``log_density`` at these.
     """
-
-    how: ClassVar[str]
-    """How counts are summed out, for messages."""
 
     counts: tuple[TensorVariable, ...]
     """The model's value variables of the counts."""
     moved: tuple[TensorVariable, ...]
     """Those of the parameters that are to be moved."""
     noise: CountReading
-    """Terms of the counts in other factors, one count each; on a tree, in all factors."""
+    """Terms of the counts in other factors, one count each."""
     anchors: TensorVariable
     """Input: counts that weights are relative to; int64, shape (number of counts,)."""
     log_density: TensorVariable
@@ -55,6 +51,10 @@ class SummedOut(Reading):
     """The log-density with the counts, as the model has it: of all these factors."""
     parameters: tuple[TensorVariable, ...]
     """Value variables of all parameters that the graphs of sums depend on."""
+    naturals: TensorVariable
+    """Natural parameter of each count; shape (number of counts,)."""
+    largest: TensorVariable
+    """Largest value of each count; shape (number of counts,)."""
 
     @property
     def rvs(self) -> list[TensorVariable]:
@@ -66,18 +66,6 @@ class SummedOut(Reading):
         """Names of the factors of the counts, except their prior."""
         own = {rv.name for rv in self.rvs}
         return [name for name in self.noise.as_written if name not in own]
-
-
-@dataclass(frozen=True, eq=False)
-class CollapsedModel(SummedOut):
-    """Counts summed out one by one (:mod:`pymc_dapper.collapsing.kernels.sums`)."""
-
-    how: ClassVar[str] = "one by one"
-
-    naturals: TensorVariable
-    """Natural parameter of each count; shape (number of counts,)."""
-    largest: TensorVariable
-    """Largest value of each count; shape (number of counts,)."""
 
 
 def read_collapsed(

@@ -19,6 +19,5 @@ The counts of a model use the same messages. `tables` evaluates the model's comp
 windows, relative to a possible table, and tilts them by the Lagrange multipliers of the most likely
 table, so that sums and parts have the same likely counts. `model` widens windows until the
 neglected share is bounded, or, if parts have no upper end, until no sum beyond is likelier than all
-within. Derivatives of the log-sum over all tables are expectations of the terms' derivatives under
-the marginals.
+within.
 """

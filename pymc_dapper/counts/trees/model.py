@@ -1,17 +1,14 @@
-"""A model's counts on a tree: drawn jointly, and summed out."""
+"""A model's counts on a tree, drawn jointly."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.traversal import explicit_graph_inputs
-from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.backend.jit import JitFunction
-from pymc_dapper.counts.compiled.op import TermFunction
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.model import CountReading
@@ -20,12 +17,11 @@ from pymc_dapper.counts.trees import compiled, weights
 from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, to_draw, wider
 from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.op import ExpectDerivatives, TabulateTree
+from pymc_dapper.counts.trees.op import TabulateTree
 from pymc_dapper.counts.trees.tables import (
     GROWS,
     IMPOSSIBLE,
     TOO_WIDE,
-    Derivatives,
     Tables,
     Terms,
 )
@@ -78,11 +74,8 @@ class ModelTree:
     roots: np.ndarray
     """Int64: the places of leaves, and of roots."""
     _tabulate: JitFunction
-    _expect: JitFunction | None
 
-    def solve(
-        self, counts: np.ndarray, given: Sequence[np.ndarray], *, transforms: bool = True
-    ) -> SolvedCounts:
+    def solve(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> SolvedCounts:
         """Pass messages up, in windows that are wide enough.
 
         Parameters
@@ -91,8 +84,6 @@ class ModelTree:
             Possible counts. The result doesn't depend on the choice.
         given : sequence of ndarray
             Parameters and data.
-        transforms : bool, default True
-            Whether Fourier transforms may be used.
 
         Raises
         ------
@@ -100,7 +91,7 @@ class ModelTree:
             If the tables of log-weights would be too large, if a sum's log-weights have no maximum,
             or if the neglected share can't be bounded.
         """
-        settings: Settings | None = Settings(DROP, transforms)
+        settings: Settings | None = Settings(DROP, True)
         at, near = -1, self.members @ counts
         while settings is not None:
             tables = self.tables(counts, given, settings.drop)
@@ -136,21 +127,6 @@ class ModelTree:
             return -np.inf
         values = tables.values[tables.starts[seen] + at]
         return float(values.sum() + tables.tops.sum())
-
-    def derivatives(
-        self, solved: SolvedCounts, given: Sequence[np.ndarray]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Return the derivatives of the log-sum by the terms' inputs, and the inputs."""
-        assert self._expect is not None
-        messages, nodes = solved.messages, solved.nodes
-        downward, error = compiled.descend(nodes, messages, np.ones(messages.widths[-1]))
-        if error > TAIL_MASS:
-            counts = np.zeros(self.reading.n_cells, dtype=np.int64)
-            counts[self.cells] = solved.near[self.places]
-            return self.derivatives(self.solve(counts, given, transforms=False), given)
-        found = (messages.starts, messages.widths, messages.lowest, messages.values * downward)
-        expected, here, context = self._expect(solved.near, *found, *given)
-        return expected - here, context
 
     def tables(self, counts: np.ndarray, given: Sequence[np.ndarray], drop: float = DROP) -> Tables:
         """Tabulate the log-weights of all sums.
@@ -236,7 +212,6 @@ def compile_tree(
     reading: CountReading,
     tree: TreeReading,
     *,
-    moved: Sequence[TensorVariable] = (),
     compile_kwargs: dict[str, Any] | None = None,
 ) -> ModelTree:
     """Compile the draws of a model's counts on their tree.
@@ -247,8 +222,6 @@ def compile_tree(
         The reading of the counts.
     tree : TreeReading
         The tree of its sums.
-    moved : sequence of TensorVariable, optional
-        Value variables by which derivatives of the log-sum are wanted.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
@@ -279,12 +252,6 @@ def compile_tree(
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
     near, drop, tilted = pt.lvector("near"), pt.dscalar("drop"), pt.scalar("tilted", dtype="bool")
     tables = TabulateTree(functions)(near, drop, tilted, context, *map(pt.constant, terms))
-    expect = None
-    if moved:
-        of, arrays_of = _derivatives(reading, moved, layout.contexts, nodes, slopes)
-        pmfs = [pt.lvector("starts"), pt.lvector("widths"), pt.lvector("lowest"), pt.dvector("p")]
-        expected = ExpectDerivatives(of)(near, *pmfs, context, *map(pt.constant, arrays_of))
-        expect = JitFunction([near, *pmfs, *given], [*expected, context], **options)
     return ModelTree(
         reading,
         tree,
@@ -296,7 +263,6 @@ def compile_tree(
         places,
         roots,
         JitFunction([near, drop, tilted, *given], tables, **options),
-        expect,
     )
 
 
@@ -313,40 +279,3 @@ def _members(
     indices = np.array([cell for each in inside for cell in each], dtype=np.int64)
     ones = np.ones(indices.size, dtype=np.int64)
     return sparse.csr_array((ones, indices, indptr), shape=(left.size, n_cells))
-
-
-def _derivatives(
-    reading: CountReading,
-    moved: Sequence[TensorVariable],
-    contexts: np.ndarray,
-    nodes: np.ndarray,
-    slopes: np.ndarray,
-) -> tuple[tuple[TermFunction, ...], Derivatives]:
-    """Write the derivatives of terms by inputs that depend on parameters."""
-    names = {x.name for x in moved}
-    functions: list[TermFunction] = []
-    which: list[np.ndarray] = []
-    kinds: list[np.ndarray] = []
-    at: list[np.ndarray] = []
-    first = 0
-    for terms in reading.terms:
-        numbers = np.arange(first, first + terms.size)
-        numbers = numbers[nodes[numbers] >= 0]
-        first += terms.size
-        for place, (x, values) in enumerate(terms.fixed.items()):
-            depends = names & {y.name for y in explicit_graph_inputs([values])}
-            if not depends or not x.type.dtype.startswith("float"):
-                continue
-            [slope] = pt.grad(terms.function, [x], disconnected_inputs="ignore")
-            functions.append(term_function(replace(terms, function=slope)))
-            kinds.append(np.full(numbers.size, len(functions) - 1))
-            which.append(numbers)
-            at.append(contexts[numbers] + place)
-    chosen, of = _joined(which), _joined(at)
-    zeros, numbers = np.zeros(chosen.size), np.arange(chosen.size)
-    arrays = nodes[chosen], slopes[chosen], zeros, _joined(kinds), numbers, contexts[chosen], of
-    return tuple(functions), Derivatives(*arrays)
-
-
-def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *parts])

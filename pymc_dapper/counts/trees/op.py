@@ -1,6 +1,6 @@
-"""Tables of a model's log-weights on a tree, and derivatives, as PyTensor operations.
+"""Tables of a model's log-weights on a tree, as a PyTensor operation.
 
-The kernels and the model's terms are compiled together, as with the sweeps.
+The kernel and the model's terms are compiled together, as with the sweeps.
 """
 
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytensor.tensor as pt
 
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.counts.compiled.op import OfTerms
-from pymc_dapper.counts.trees.tables import Derivatives, Terms, expect_derivatives, tabulate
+from pymc_dapper.counts.trees.tables import Terms, tabulate
 
 
 class TabulateTree(OfTerms):
@@ -20,12 +20,6 @@ class TabulateTree(OfTerms):
     """
 
     results = (*[pt.lvector] * 2, *[pt.dvector] * 3, *[pt.lvector] * 2)
-
-
-class ExpectDerivatives(OfTerms):
-    """Expectations: as it takes pmfs, the context, and the arrays of :class:`Derivatives`."""
-
-    results = (pt.dvector, pt.dvector)
 
 
 @compiles(TabulateTree)
@@ -39,21 +33,3 @@ def _tabulate(op: TabulateTree) -> Callable:
         return (*tables[:6], np.array([tables.fault, tables.at]))
 
     return tabulated
-
-
-@compiles(ExpectDerivatives)
-def _expect_derivatives(op: ExpectDerivatives) -> Callable:
-    log_terms = op.log_terms()
-
-    @numba_njit
-    def derivative(context, derivatives, entry, count):  # type: ignore[no-untyped-def]
-        return log_terms(context, derivatives, np.array([entry]), count)
-
-    @numba_njit
-    def expected(near, starts, widths, lowest, weights, context, *arrays):  # type: ignore[no-untyped-def]
-        of_terms = Derivatives(*arrays)
-        return expect_derivatives(
-            derivative, (context,), of_terms, near, starts, widths, lowest, weights
-        )
-
-    return expected

@@ -125,10 +125,9 @@ def given_of(reading, point):
     return [np.asarray(point[x.name]) for x in reading.parameters] + data
 
 
-def tree_of(model, names, moved=(), **changed):
+def tree_of(model, names, **changed):
     """The tree of a model, with ``changed`` parts of its reading."""
     reading = read(model, *names)
     tree = read_tree(reading)
     assert not isinstance(tree, str), tree
-    chosen = [x for x in reading.parameters if x.name in moved]
-    return compile_tree(reading, replace(tree, **changed), moved=chosen)
+    return compile_tree(reading, replace(tree, **changed))

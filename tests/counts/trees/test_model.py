@@ -5,13 +5,10 @@ from functools import cache
 
 import numpy as np
 import pymc as pm
-import pytensor
-import pytensor.tensor as pt
 import pytest
 from scipy import special, stats
 
 import pymc_dapper as pmd
-from pymc_dapper.counts.compiled.sweep import context_of
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError
 from tests.counts.trees.models import (
     COUNTS,
@@ -44,8 +41,7 @@ def points(model, n=2):
 def built(name):
     """A model, its tree with derivatives by all parameters, and its log-density."""
     model = MODELS[name]()
-    moved = [x.name for x in model.continuous_value_vars]
-    return model, tree_of(model, COUNTS[name], moved), log_densities(name, model)
+    return model, tree_of(model, COUNTS[name]), log_densities(name, model)
 
 
 def enumerated(name, point):
@@ -189,33 +185,6 @@ def test_an_invariant_that_is_ignored_fails():
     log_p, error = judged(twin, "known total")
     assert log_p < np.log(1e-6)
     assert abs(error) > 1e-3
-
-
-@pytest.mark.parametrize(
-    "name", ["families", *(pytest.param(x, marks=pytest.mark.long) for x in list(MODELS)[:3])]
-)
-def test_derivatives_are_those_of_finite_differences(name):
-    model, tree, _ = built(name)
-    point, h = model.initial_point(), 1e-5
-    start, reading = np.array(START[name]), tree.reading
-    given = given_of(reading, point)
-    derivatives, _ = tree.derivatives(tree.solve(start, given), given)
-    # By what terms depend on; and that, by the parameters.
-    cost = (context_of(reading) * pt.constant(derivatives)).sum()
-    slopes = pytensor.function(
-        [*reading.parameters, *reading.data.values()],
-        pytensor.grad(cost, list(reading.parameters)),
-        on_unused_input="ignore",
-    )(*given)
-    for parameter, slope in zip(reading.parameters, slopes, strict=True):
-        for k in np.ndindex(slope.shape):
-            sums = []
-            for sign in (1, -1):
-                value = np.array(point[parameter.name], dtype=float)
-                value[k] += sign * h
-                at = given_of(reading, point | {parameter.name: value})
-                sums.append(tree.solve(start, at).log_sum)
-            assert slope[k] == pytest.approx((sums[0] - sums[1]) / (2 * h), rel=1e-6, abs=1e-6)
 
 
 def refused(model, counts, start):

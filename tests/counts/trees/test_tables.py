@@ -8,9 +8,7 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.trees import tables as module
 from pymc_dapper.counts.trees.tables import Terms
 
-FIND, TABULATE, EXPECT = map(
-    in_python, (module.find_window, module.tabulate, module.expect_derivatives)
-)
+FIND, TABULATE = map(in_python, (module.find_window, module.tabulate))
 LAWS = {
     "normal": (stats.norm(30, 4).logpdf, 25),
     "far from the peak": (stats.norm(3e6, 40).logpdf, 10),
@@ -115,19 +113,3 @@ def test_what_cannot_be_tabulated_is_told():
     rare = [stats.poisson(0.2).logpmf] * 2
     grows = tabulated([*rare, lambda s: special.gammaln(s + 1.0)], (1, 1, 2))
     assert grows[-2:] == (module.GROWS, 2)
-
-
-def test_derivatives_are_expected_over_windows():
-    context, weights = np.array([2.0, 5.0]), np.array([1.0, 3.0, 0.0])
-    derivatives = module.Derivatives(*map(np.array, ([0], [1.0], [0.0], [0], [0], [1], [1])))
-    found = EXPECT(
-        lambda c, d, entry, k: c[0][d.contexts[entry]] * k**2,
-        (context,),
-        derivatives,
-        np.array([4]),
-        *(np.array([x]) for x in (0, 3, 7)),
-        weights,
-    )
-    expected, here = (x.tolist() for x in found)
-    assert expected == [0.0, pytest.approx(5 * (7**2 / 4 + 8**2 * 3 / 4))]
-    assert here == [0.0, pytest.approx(5 * 16)]
