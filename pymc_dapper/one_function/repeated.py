@@ -79,11 +79,12 @@ def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
         return of[x]
 
     for node in nodes:
+        if not all(_is_number(x) for x in (*node.inputs, *node.outputs)):
+            continue  # what it makes counts as the graph's inputs do: draws are alike, in any order
         own = kinds.setdefault((node.op, *map(kind, node.inputs)), len(kinds))
         for k, x in enumerate(node.outputs):
             of[x] = kinds.setdefault((own, k, x.type), len(kinds))
-        if all(_is_number(x) for x in (*node.inputs, *node.outputs)):
-            groups[own].append(node)
+        groups[own].append(node)
     place = {node: k for k, node in enumerate(nodes)}
     return iter(sorted(groups.values(), key=lambda group: -place[group[-1]]))
 

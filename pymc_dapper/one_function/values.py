@@ -104,7 +104,8 @@ class Value:
         if self.stored is not None and self.ndim:
             function, in_python = copying(self.ndim)
             copy = self.code.refer("r", function, in_python.__source__, in_python)
-            self.code.add(f"{copy}({name}, {self.stored}, {', '.join(k.text for k in first)})")
+            at = ", ".join(f"np.int64({k.text})" for k in first)  # numba compiles for each literal
+            self.code.add(f"{copy}({name}, {self.stored}, {at})")
             return
         if self.small:
             for index in indices(self.shape):
