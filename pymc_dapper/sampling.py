@@ -28,6 +28,7 @@ from pymc_dapper.steps.building import (
     telling_of_damage,
     whole_graphs,
     without_c_compiler,
+    without_traces,
 )
 from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.progress import LOGGER, progress
@@ -324,7 +325,8 @@ def sample(
     chosen = own_mode or not numba_by_default()
 
     def sampling() -> Any:
-        with whole_graphs(unless=chosen), without_c_compiler(unless=chosen), told_once():
+        unless = whole_graphs(unless=chosen), without_c_compiler(unless=chosen)
+        with unless[0], unless[1], told_once(), without_traces():
             return pm.sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )

@@ -91,6 +91,8 @@ def read_children(
 
     children = []
     for rv in model.basic_RVs:
+        if parameters.keys().isdisjoint(ancestors([rv])):
+            continue
         inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
         is_child = depends(read(inputs))
         if not is_child and rv not in parameters:

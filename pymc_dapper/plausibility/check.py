@@ -7,7 +7,7 @@ that range isn't bounded, it is compared with data sets drawn from the prior.
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
 from math import prod
 
@@ -88,11 +88,11 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
         Told(f"'{x.name}' was released", drawn, x.known, False)
         for x, drawn in zip(releases, draws, strict=False)
     ]
-    comparisons = []
+    comparisons, noise_law = [], cache(NoiseLaw)  # tables with the same noise share its law
     for k, release in enumerate(releases):
         extremes = partial(at_extremes, model, release.statistic, values)
         others = [*told, *(x for i, x in enumerate(released) if i != k)]
-        comparison = _Comparison(release, draws[k], latent, extremes, others)
+        comparison = _Comparison(release, draws[k], latent, extremes, others, noise_law)
         complaint = comparison.complaint()
         if complaint is not None:
             warnings.warn(
@@ -139,6 +139,7 @@ class _Comparison:
         latent: str,
         extremes: Callable[[], list[np.ndarray]],
         told: Sequence[Told],
+        noise_law: Callable[..., NoiseLaw],
     ):
         self.release = release
         self._extremes = extremes
@@ -152,7 +153,7 @@ class _Comparison:
         draws = draws.reshape(n_draws, *(1,) * (len(self._shape) - len(each)), *each)
         draws = np.broadcast_to(draws, (n_draws, *self._shape))
         self._draws = draws.reshape(n_draws, prod(self._shape))
-        self._noise = NoiseLaw(release.noise, self._shape)
+        self._noise = noise_law(release.noise, self._shape)
         self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
         self._sums = None
         if self._noise.deviations is not None and n_draws and self._noise.size > 1:

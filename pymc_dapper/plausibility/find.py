@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -95,12 +97,17 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
     naturals = {x: x for x in model.free_RVs}
     as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
     latent = {model.values_to_rvs[value] for value in values}
+
+    @cache
+    def noise_of(mechanism: Any, ndim: int) -> Callable[..., np.ndarray]:
+        difference = pt.tensor("noise", dtype="float64", shape=(None,) * ndim)
+        return _function(model, [difference], mechanism.noise_logp(difference))
+
     for variable in (*model.potentials, *model.observed_RVs):
         mechanism = getattr(variable.tag, "mechanism", None)
         if mechanism is not None and hasattr(mechanism, "noise_logp") and not mechanism.unknown:
             statistic, data = variable.tag.statistic, variable.tag.released
-            difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
-            log_density = mechanism.noise_logp(difference)
+            noise = noise_of(mechanism, data.type.ndim)
             value = _function(model, [], data)()
             lowest, highest = mechanism.noisy_range(value)
         else:
@@ -111,16 +118,11 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
             statistic, data, difference, log_density = found
             [statistic] = rebuild([statistic], as_random)
             lowest = highest = _function(model, [], data)()
+            noise = _function(model, [difference], log_density)
         entered = latent.intersection(ancestors([statistic]))
         [statistic] = rebuild([statistic], constants)  # which makes variables with dims anew
         if entered:
-            yield ModelRelease(
-                variable.name,
-                statistic,
-                lowest,
-                highest,
-                _function(model, [difference], log_density),
-            )
+            yield ModelRelease(variable.name, statistic, lowest, highest, noise)
 
 
 def _as_difference(
