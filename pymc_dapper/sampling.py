@@ -325,8 +325,12 @@ def sample(
     chosen = own_mode or not numba_by_default()
 
     def sampling() -> Any:
-        unless = whole_graphs(unless=chosen), without_c_compiler(unless=chosen)
-        with unless[0], unless[1], told_once(), without_traces():
+        with (
+            whole_graphs(unless=chosen),
+            without_c_compiler(unless=chosen),
+            without_traces(),
+            told_once(),
+        ):
             return pm.sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )

@@ -125,10 +125,11 @@ class Evaluated:
         for shared, cell in self._shared:
             cell[0] = shared.get_value(borrow=True)
         try:
-            for evaluate, inputs, outputs, done in self._steps:
-                evaluate([cell[0] for cell in inputs], outputs)
-                for cell in done:
-                    cell[0] = None
+            with np.errstate(all="ignore"):
+                for evaluate, inputs, outputs, done in self._steps:
+                    evaluate([cell[0] for cell in inputs], outputs)
+                    for cell in done:
+                        cell[0] = None
             return list(self._own())
         finally:
             for cell in (*self._given, *self._computed):
@@ -211,8 +212,7 @@ class Elementwise:
 
     def __call__(self, inputs: list[Any], outputs: list[Cell]) -> None:
         """Evaluate all entries."""
-        with np.errstate(all="ignore"):
-            value = np.asarray(self._calculate(*inputs, **self._options), dtype=self._dtype)
+        value = np.asarray(self._calculate(*inputs, **self._options), dtype=self._dtype)
         for k, dim in self._not_one:
             if inputs[k].shape[dim] == 1 != value.shape[dim]:
                 self._node.op._check_runtime_broadcast(self._node, inputs)  # which refuses it
@@ -231,9 +231,8 @@ def _in_turn(node: Apply, inputs: list[Any], outputs: list[Cell]) -> None:
     """Add many arrays, or multiply them, one after the other: in the type of the result, as C."""
     dtype = np.dtype(node.outputs[0].type.dtype)
     node.op._check_runtime_broadcast(node, inputs)
-    with np.errstate(all="ignore"):
-        operands = (np.asarray(x).astype(dtype, copy=False) for x in inputs)
-        value = reduce(IN_TURN[type(node.op.scalar_op)], operands)
+    operands = (np.asarray(x).astype(dtype, copy=False) for x in inputs)
+    value = reduce(IN_TURN[type(node.op.scalar_op)], operands)
     outputs[0][0] = np.asarray(value)
 
 

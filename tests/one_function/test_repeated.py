@@ -4,8 +4,11 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from numba.core import event
 from pytensor.graph.fg import FunctionGraph
+from pytensor.tensor.random.type import random_generator_type
 
+from pymc_dapper.backend.generators import drawn_noise
 from pymc_dapper.one_function.linker import ONE_FUNCTION
 from pymc_dapper.one_function.repeated import Call, steps_of
 from pymc_dapper.one_function.writer import write
@@ -110,3 +113,27 @@ def test_other_constants_and_axes_are_other_parts():
         np.testing.assert_allclose(mine, their, rtol=1e-12)
     # What all twelve do, then sums over rows, and over columns.
     assert len({step.graph for step in calls}) == 3
+
+
+def test_parts_that_draw_are_alike_whichever_draws_first():
+    rng = random_generator_type("rng")
+    scores, after, drawn = [pt.matrix(f"scores{k}", shape=(3, 5)) for k in range(4)], rng, []
+    for x in scores:
+        after, uniforms = drawn_noise("random", (30,), after)
+        drawn.append((uniforms[:, None] > pt.cumsum(pt.special.softmax(x, axis=-1)[0])).sum(axis=1))
+    steps = steps_of(graph_of([rng, *scores], [after, *drawn]))
+    of_each = [step.graph for step in steps if isinstance(step, Call)]
+    assert len(of_each) == 4
+    assert len({*of_each}) == 1
+
+
+def test_one_function_copies_arrays_to_any_place():
+    inputs = [pt.matrix(f"x{k}", shape=(3, 6)) for k in range(5)]
+    joined = pt.concatenate([pt.exp(x).cumsum(axis=1) for x in inputs])
+    function, given = pytensor.function(inputs, joined, mode=ONE_FUNCTION), np.ones((5, 3, 6))
+    with event.install_recorder("numba:compile") as found:
+        values = function(*given)
+    np.testing.assert_allclose(values, np.exp(given).cumsum(axis=2).reshape(15, 6))
+    begun = [each for _, each in found.buffer if each.status is event.EventStatus.START]
+    names = [each.data["dispatcher"].py_func.__name__ for each in begun]
+    assert names.count("repeated_copy") == 1
