@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc
 
 from pymc_dapper.checks import real_numbers, whole_number
+from pymc_dapper.reference._beta_mixture import BetaMixture
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -69,26 +69,20 @@ class DirichletRecordPosterior(RecordPosterior):
     @property
     def mean(self) -> FloatArray:
         """Posterior mean of p, shape (K,)."""
-        return np.asarray(self.probabilities @ self._conditional_mean)
+        return np.array([self._cell(k).mean for k in range(self.alpha.size)])
 
     @property
     def sd(self) -> FloatArray:
         """Posterior standard deviation of p, shape (K,)."""
-        m = self._conditional_mean
-        concentration = self.alpha.sum() + self.states.shape[1]
-        second_moment = m * (m * concentration + 1) / (concentration + 1)
-        return np.asarray(np.sqrt(self.probabilities @ second_moment - self.mean**2))
+        return np.array([self._cell(k).sd for k in range(self.alpha.size)])
 
     def cdf(self, k: int, x: float) -> float:
         """Posterior probability that ``p[k] <= x``, for x in [0, 1]."""
-        a = self.alpha[k] + self.counts[:, k]
-        b = self.alpha.sum() + self.states.shape[1] - a
-        return float(self.probabilities @ betainc(a, b, x))
+        return float(self._cell(k).cdf(x))
 
-    @property
-    def _conditional_mean(self) -> FloatArray:
-        shape = self.alpha + self.counts
-        return np.asarray(shape / shape.sum(axis=1, keepdims=True))
+    def _cell(self, k: int) -> BetaMixture:
+        concentration = float(self.alpha.sum()) + self.states.shape[1]
+        return BetaMixture(self.probabilities, self.alpha[k] + self.counts[:, k], concentration)
 
 
 def conditional_posterior(

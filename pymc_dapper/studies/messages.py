@@ -1,6 +1,5 @@
 """Messages of exceptions without values: the kind, and a text without data."""
 
-import dis
 import os
 import re
 from collections.abc import Iterable, Iterator
@@ -22,7 +21,7 @@ class StudyError(Exception):
 def error_message(where: str, error: BaseException, names: Iterable[str] = ()) -> str:
     """Describe an error without values: an exception's text may contain confidential ones.
 
-    Kept are words of the statement that raised the exception; if a package raised it, words of the
+    Kept are words of the function that raised the exception; if a package raised it, words of the
     package's modules on the way; and the given names. All other words and all numbers are replaced,
     and the line of the user's own code is added. Results can contain arrays and files.
     """
@@ -69,21 +68,8 @@ def _words_at(place: TracebackType) -> Iterator[str]:
     """Yield the words of the statement that raised an error."""
     if is_installed(place.tb_frame.f_code):
         yield from _words_of_module(place.tb_frame)
-        return
-    instructions = list(dis.get_instructions(place.tb_frame.f_code))
-    [span] = [x.positions for x in instructions if x.offset == place.tb_lasti]
-    for instruction in instructions:
-        if _within(instruction.positions, span):
-            yield from _words(*_texts(instruction.argval))
-
-
-def _within(inner: dis.Positions | None, outer: dis.Positions | None) -> bool:
-    if inner is None or outer is None or None in inner or None in outer:
-        return False  # Python was started without positions
-    return (outer.lineno, outer.col_offset) <= (inner.lineno, inner.col_offset) and (
-        inner.end_lineno,
-        inner.end_col_offset,
-    ) <= (outer.end_lineno, outer.end_col_offset)
+    else:
+        yield from _words_of_code(place.tb_frame.f_code)
 
 
 def _words_of_module(frame: FrameType) -> Iterator[str]:
