@@ -9,10 +9,10 @@ from pymc_dapper.counts.kernels.sweep import sweep_counts
 from pymc_dapper.interweaving.kernels.moves import draw_variates, move_parameters
 from pymc_dapper.interweaving.kernels.tuning import unfitted
 from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
+from pymc_dapper.records.kernels.cell_sweep import Cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.records.kernels.record_sweep import decide_by_sums
-from pymc_dapper.records.kernels.value_sweep import Values, sweep_by_value
 from tests.counts_enumeration import Model, schedule
 from tests.memory import whatever_was_in_memory
 
@@ -67,22 +67,20 @@ def by_entries(in_block):
     return by_blocks(decide_by_entries, of_entry, np.zeros((D, 1)), in_block)
 
 
-def by_value(removed, added, *deciding):
-    """Of the first of the contributions, which each record has and is to have instead."""
-    n_values = 3
-    present, proposed = np.random.default_rng(0).integers(0, n_values, (2, N), dtype="uint8")
-    differing = np.tile(np.arange(-1, D), (n_values**2, 1))
-    differing[:, 0] = D
-    values = Values(removed[:n_values], present, proposed, differing)
-    return in_python(sweep_by_value)(of_entry, np.zeros((D, 1)), values, *deciding)
+def by_cell(removed, added, *deciding):
+    """Of which only the number is taken."""
+    one = np.ones(1, dtype=int)
+    present, proposed = np.random.default_rng(0).integers(0, D, (2, N, 1))
+    cells = Cells(D * one, np.arange(D), 0 * one, np.array([[1, 0]]), one[None], present, proposed)
+    return in_python(sweep_by_cell)(of_entry, np.zeros((D, 1)), cells, *deciding)
 
 
 SWEEPS = {
     "by sums": by_sums(N),
     "by entries": by_entries(N),
-    "by value": by_value,
+    "by cell": by_cell,
     "full": lambda *of: in_python(sweep_by_full_evaluation)(
-        lambda records, context: of_sums(records.sum(axis=0), context), (), *of
+        lambda records, context: of_sums(records.sum(axis=0), context), (), of[:2], *of[2:]
     ),
     "blocks by sums": by_sums(16),
     "blocks by entries": by_entries(16),

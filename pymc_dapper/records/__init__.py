@@ -22,18 +22,14 @@ plan                  what decides on a proposal
 ``NothingToDecide``   proposals come from the records' conditional distribution; none is refused
 ===================== ============================================================================
 
-With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one of four ways:
+With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one of three ways:
 
-- *By value*, with ``ByEntries``: for records with at most 16 values, if equal records contribute
-  equally. Contributions are computed once for each value and looked up (1.7 to 1.9 times as fast).
-  A covariate in the contributions rules this out.
-- *By cell*: records of more values that are each counted in one cell of each sum, or in none, such
-  as many columns in the tables of their pairs. Which cell is looked up by the values of those
-  variables that the sum sees; no row is made (20 to 50 times as fast, for 6 tables of 575 cells).
-- *By block*: for 2,048 records at a time, since the rows of all would exceed the processor's
-  caches. If `graphs.scalars` can write a contribution as at most 256 scalars, a row is one pass in
-  registers: 1.3 times as fast at 400 records and 1.6 times at 10,000. Otherwise the rows of a block
-  are arrays, from 2,048 records on.
+- *By cell*, with ``ByEntries``: for records that are each counted in one cell of each sum, or in
+  none, such as one column in a histogram, or many columns in the tables of their pairs. Which cell
+  is looked up by the values of those variables that the sum sees; no row is made (1.3 to 1.6 times
+  as fast for a table of four cells, 20 to 50 times for 6 tables of 575).
+- *By block*: for 2,048 records at a time if there are more, since the rows of all would exceed the
+  processor's caches.
 - *At once*: for fewer records, or if an operation isn't known to treat records separately.
 
 With ``ByEntries``, a proposal costs two terms for a table of any size; at 400 records in four

@@ -32,12 +32,12 @@ from pymc_dapper.distributions.tulap import TulapRV
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
 from pymc_dapper.records.compiled.op import (
+    CellSweep,
     ComputedRows,
     FullSweep,
     LogDensity,
     MatrixRows,
     RecordSweep,
-    ValueSweep,
 )
 from pymc_dapper.records.compiled.truncated_counts import TruncatedCount
 from tests.test_caches import compiled_in
@@ -65,11 +65,10 @@ WHOLE = LogDensity((LOG_DENSITY,), by_entry=False)
 BY_ENTRY = LogDensity((graph(half_square, SCALAR),), by_entry=True)
 
 
-def rows(places):
+def rows():
     """What a block of records contributes: their value, and its square."""
-    x = SCALAR if places else VECTOR
-    contributed = FunctionGraph([x], [x, x**2] if places else [pt.stack([x, x**2], 1)], clone=True)
-    return ComputedRows(2, 8, contributed.freeze(), places, 1, 0, 0)
+    contributed = FunctionGraph([VECTOR], [pt.stack([VECTOR, VECTOR**2], 1)], clone=True)
+    return ComputedRows(2, 8, contributed.freeze(), 1, 0, 0)
 
 
 def term(log_term=lambda x: -0.5 * x * x):
@@ -78,12 +77,11 @@ def term(log_term=lambda x: -0.5 * x * x):
 
 
 OPERATIONS = {
-    "ValueSweep by entries": lambda: ValueSweep(BY_ENTRY),
+    "CellSweep by entries": lambda: CellSweep(BY_ENTRY),
     "FullSweep": lambda: FullSweep(WHOLE),
-    "RecordSweep by entries": lambda: RecordSweep(BY_ENTRY, MatrixRows(None)),
+    "RecordSweep by entries": lambda: RecordSweep(BY_ENTRY, MatrixRows(0)),
     "RecordSweep by sums": lambda: RecordSweep(WHOLE, MatrixRows(2)),
-    "RecordSweep of entries": lambda: RecordSweep(BY_ENTRY, rows(((0, ()),))),
-    "RecordSweep of arrays": lambda: RecordSweep(WHOLE, rows(None)),
+    "RecordSweep of blocks": lambda: RecordSweep(WHOLE, rows()),
     "CountSweep": lambda: CountSweep((term(),), LOG_DENSITY, 1),
     "JointCountSweep": lambda: JointCountSweep((term(),), LOG_DENSITY, 1),
     "ParameterMoves": lambda: ParameterMoves(LOG_DENSITY),
@@ -206,13 +204,13 @@ def test_no_function_that_is_called_is_missed(operation):
 def test_a_graph_changes_the_key():
     others = {
         "records": [
-            ValueSweep(LogDensity((graph(lambda x: -abs(x), SCALAR),), by_entry=True)),
-            ValueSweep(BY_ENTRY),
+            CellSweep(LogDensity((graph(lambda x: -abs(x), SCALAR),), by_entry=True)),
+            CellSweep(BY_ENTRY),
         ],
         "counts": [CountSweep((term(lambda x: -x),), None, 0), CountSweep((term(),), None, 0)],
         "rows": [
-            RecordSweep(WHOLE, replace(rows(None), graph=LOG_DENSITY)),
-            RecordSweep(WHOLE, rows(None)),
+            RecordSweep(WHOLE, replace(rows(), graph=LOG_DENSITY)),
+            RecordSweep(WHOLE, rows()),
         ],
     }
     for one, other in others.values():
@@ -220,21 +218,19 @@ def test_a_graph_changes_the_key():
 
 
 def test_a_layout_changes_the_key():
-    """Blocks of another size, other columns, other places in the rows."""
-    by_entry = rows(((0, ()),))
+    """Blocks of another size, other columns."""
     others = [
         {"records_in_block": 16},
         {"n_variables": 2},
         {"n_columns": 3},
-        {"places": ((0, (1,)),)},
         {"n_covariates": 1},
     ]
-    blocks = [RecordSweep(BY_ENTRY, replace(by_entry, **other)) for other in ({}, *others)]
+    blocks = [RecordSweep(BY_ENTRY, replace(rows(), **other)) for other in ({}, *others)]
     assert len({compiled(each)[1] for each in blocks}) == len(blocks)
 
 
 def test_what_cannot_be_cached_has_no_key(monkeypatch):
-    function, _ = compiled(ValueSweep(BY_ENTRY))
+    function, _ = compiled(CellSweep(BY_ENTRY))
     [made] = [each for each, _ in called_functions(function) if each in MODEL_KEYS]
     monkeypatch.setitem(MODEL_KEYS, made, None)
     assert kernel_key(function) is None

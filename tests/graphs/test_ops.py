@@ -38,9 +38,8 @@ from pymc_dapper.graphs.ops import (
     on_entries,
     scalar_of,
 )
-from pymc_dapper.graphs.scalars import read_entries
 from pymc_dapper.reading import AdditiveFactor, read_model
-from pymc_dapper.records.reading.contributions import _block
+from pymc_dapper.records.reading.contributions import by_block
 from tests.counts.systems import read
 
 RNG = np.random.default_rng(1)
@@ -222,7 +221,6 @@ OF_THEIR_OWN = {
     # Polynomials, in which a coefficient has fewer axes.
     "pymc_dapper.records.reading.combinations": {"DimShuffle", "Elemwise"},
     "pymc_dapper.records.reading.rows_of_others": {"Elemwise"},  # to make some
-    "pymc_dapper.graphs.scalars": {"Elemwise"},  # to make some
     "pymc_dapper.graphs.terms.linear": set(),
     # Checks of what a term depends on, kept with the term.
     "pymc_dapper.graphs.terms.walk": {"CheckAndRaise"},
@@ -310,24 +308,19 @@ def test_a_taught_operation_is_read_of_records():
     np.testing.assert_allclose(function(records)[1], records[::-1, 0] @ np.arange(5))
 
 
-def test_what_records_contribute_by_a_taught_operation_is_known_by_block_and_by_entry():
+def test_what_records_contribute_by_a_taught_operation_is_known_by_block():
     with pm.Model() as model:
         x = pm.Normal("x", 0, 1, shape=(5, 2))
         columns = Mirrored()(x)
         due = pt.stack([TaxDue()(columns[:, 0]), columns[:, 1]], axis=1)
         pm.Normal("released", due.sum(axis=0), 1.0, observed=np.ones(2))
     reading = read_model(model, [model.rvs_to_values[x]], model.initial_point())
-    block = _block(reading.records, reading.sums, 1)
+    block = by_block(reading.records, reading.sums)
     assert block is not None
-    found = read_entries(block.contributions, block.records)
-    assert found is not None
-    scalars = list(found.scalars.values())
-    indices = [index[1] for _, index in found.scalars]
-    entries = pytensor.function(scalars, found.entries, mode="FAST_COMPILE")
-    record = RNG.uniform(0, 4, 2)
-    np.testing.assert_allclose(
-        entries(*record[indices]), [np.interp(record[1], [0, 1, 4], [0, 0.5, 3]), record[0]]
-    )
+    contributions = pytensor.function(block.inputs, block.contributions, mode="FAST_COMPILE")
+    records = RNG.uniform(0, 4, (3, 2))
+    expected = np.column_stack([np.interp(records[:, 1], [0, 1, 4], [0, 0.5, 3]), records[:, 0]])
+    np.testing.assert_allclose(contributions(records), expected)
 
 
 class Untaught(Op):

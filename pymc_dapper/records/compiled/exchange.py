@@ -134,9 +134,9 @@ def exchange_graph(
     )
     deciding = (log_removed, log_added, log_uniforms)
     if reading.full_factors:
-        accepted, log_density = density.decide(FullSweep(density.graph), before, after, *deciding)
+        accepted, log_density = density.decide(FullSweep(density.graph), *deciding, before, after)
     else:
-        sweep = RecordSweep(density.graph, MatrixRows(before.type.shape[1]))
+        sweep = RecordSweep(density.graph, MatrixRows(before.type.shape[1] or 0))
         accepted, log_density = density.decide(sweep, *deciding, before, after)
     accepted = accepted[:n_pairs]
     changed = pt.zeros(reading.n_records, dtype="bool")

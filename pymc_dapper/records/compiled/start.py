@@ -15,11 +15,10 @@ from pymc_dapper.graphs.terms.ranges import PossibleRanges
 from pymc_dapper.graphs.terms.roles import Mixed, Reduced
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.records.compiled.sweep import contributions
-from pymc_dapper.records.reading.contributions import RowsByValue
+from pymc_dapper.records.reading.contributions import side_by_side
 from pymc_dapper.records.reading.exchanges import ByShift, Exchange
 from pymc_dapper.records.reading.model import ModelReading
-from pymc_dapper.records.reading.plan import ByEntries
-from pymc_dapper.records.reading.rows_by_value import value_index
+from pymc_dapper.records.reading.rows_by_value import rows_by_value, value_index
 
 Array = NDArray[np.float64]
 
@@ -66,10 +65,11 @@ class RecordStart:
         self._rows = reading.in_python([rows])
         self._log_prior = reading.in_python([pt.add(pt.zeros(()), *reading.log_priors)])
         self._has_prior = len(reading.log_priors) == len(records)
-        plan, n_priors = reading.plan, len(reading.log_priors)
         self._values = None
-        if isinstance(plan, ByEntries) and isinstance(plan.rows, RowsByValue):
-            self._values = _OfValues(reading, plan.rows) if n_priors == len(records) else None
+        if self._has_prior and reading.possible_values is not None:
+            table = _at_values(reading, reading.possible_values)
+            if table is not None:
+                self._values = _OfValues(reading, reading.possible_values, table)
         if isinstance(exchange, ByShift):
             naturals = exchange.space.naturals(records)
             shifts = [x.type.clone(dtype="float64")() for x in naturals]
@@ -277,9 +277,9 @@ class _Aim:
 class _OfValues:
     """Records with few values and equal contributions: only the number at each value matters."""
 
-    def __init__(self, reading: ModelReading, rows: RowsByValue):
-        self._reading, self._values = reading, rows.values
-        self._table = compile_in_python(reading.model, list(reading.parameters), [rows.table])
+    def __init__(self, reading: ModelReading, values: np.ndarray, table: TensorVariable):
+        self._values = values
+        self._table = compile_in_python(reading.model, list(reading.parameters), [table])
         index = value_index(reading.records, self._values)
         self._index = compile_in_python(reading.model, list(reading.records), [index])
         separable = [x.log_densities.sum() for x in reading.separable_factors]
@@ -316,6 +316,13 @@ class _OfValues:
         ]
         [log_density] = self._log_density(*found, *parameters)
         return found if np.isfinite(log_density) else None
+
+
+def _at_values(reading: ModelReading, values: np.ndarray) -> TensorVariable | None:
+    """Contributions at each value, shape (k, d), if equal records contribute equally."""
+    found = [rows_by_value(each.contributions, reading.records, values) for each in reading.sums]
+    rows = [x for x in found if x is not None]
+    return side_by_side(rows) if rows and len(rows) == len(found) else None
 
 
 def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:

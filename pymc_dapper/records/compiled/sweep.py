@@ -37,13 +37,11 @@ from pymc_dapper.records.compiled.op import (
     RankSweep,
     RecordSweep,
     Rows,
-    ValueSweep,
 )
 from pymc_dapper.records.kernels.rank_sweep import Releases
 from pymc_dapper.records.reading.contributions import (
     RowMaker,
     RowsByBlock,
-    RowsByValue,
     shape_of,
     side_by_side,
 )
@@ -60,7 +58,6 @@ from pymc_dapper.records.reading.plan import (
 )
 from pymc_dapper.records.reading.ranks import ByRanks
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell, indices, seen_columns
-from pymc_dapper.records.reading.rows_by_value import differing_columns, value_index
 
 
 @dataclass(frozen=True)
@@ -264,21 +261,16 @@ def _decide(
             state: TensorVariable = pt.matrix("records", dtype="float64")
             density = density_of(state, log_density_of_records(reading, state), mode)
             changes = before_and_after(flat_records(reading))
-            accepted, logp = density.decide(FullSweep(density.graph), *changes, *deciding)
-        case ByEntries(rows=RowsByValue() as rows):
-            density = density_of_sums(reading, mode)
-            index = before_and_after(value_index(reading.records, rows.values))
-            values_of = (rows.table, *index, differing_columns(rows.table))
-            accepted, logp = density.decide(ValueSweep(density.graph), *values_of, *deciding)
+            accepted, logp = density.decide(FullSweep(density.graph), *deciding, *changes)
         case ByRanks() as ranks:
             index = before_and_after(ranks.index)
-            accepted, logp = RankSweep()(*index, *deciding, *_releases(ranks))
+            accepted, logp = RankSweep(None)(*deciding, *index, *_releases(ranks))
         case ByEntries(rows=RowsByCell() as rows):
             density = density_of_sums(reading, mode)
             changes = before_and_after(indices(reading.records, rows.low))
             places = (rows.sizes, rows.cells, rows.starts, *seen_columns(rows.strides))
             accepted, logp = density.decide(
-                CellSweep(density.graph), *map(pt.constant, places), *changes, *deciding
+                CellSweep(density.graph), *deciding, *map(pt.constant, places), *changes
             )
         case ByOrder() as orders:
             density = _density_of_orders(orders, mode)
@@ -307,15 +299,14 @@ def _arrays_of_rows(
         return arrays, _computed(rows, len(proposed), mode)
     present = contributions(sums) if sums else nothing(reading.n_records)
     to_proposed = dict(zip(reading.records, proposed, strict=True))
-    return [present, *rebuild([present], to_proposed)], MatrixRows(present.type.shape[1])
+    return [present, *rebuild([present], to_proposed)], MatrixRows(present.type.shape[1] or 0)
 
 
 def _computed(rows: RowsByBlock, n_variables: int, mode: Mode) -> ComputedRows:
     return ComputedRows(
-        n_columns=rows.n_columns,
+        n_columns=rows.contributions.type.shape[1],
         records_in_block=rows.records_in_block,
-        graph=rewritten(rows.inputs, rows.outputs, mode),
-        places=rows.places,
+        graph=rewritten(rows.inputs, [rows.contributions], mode),
         n_variables=n_variables,
         n_covariates=len(rows.covariates),
         n_context=len(rows.context),

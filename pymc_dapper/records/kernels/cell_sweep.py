@@ -4,7 +4,7 @@ No record has a row: which cells a proposal changes is looked up by the values o
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -13,10 +13,15 @@ from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.entry_sweep import decisive_gain
 from pymc_dapper.records.kernels.record_sweep import log_gain
 
+AT_A_TIME = 1024
+"""Number of records in which undecided ones are searched at a time; they fit into the cache."""
+
 
 class Cells(NamedTuple):
     """In which cells records are, and would be."""
 
+    sizes: np.ndarray
+    """Ints, shape (number of variables,): how many values each has."""
     cells: np.ndarray
     """Ints: the cell at each place, -1 for none."""
     starts: np.ndarray
@@ -34,7 +39,7 @@ class Cells(NamedTuple):
 def sweep_by_cell(
     log_term: Callable[..., float],
     context: np.ndarray,
-    values: Cells,
+    arrays: tuple[Any, ...],
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
@@ -45,7 +50,7 @@ def sweep_by_cell(
     ----------
     log_term, context
         As in :func:`~pymc_dapper.records.kernels.entry_sweep.decide_by_entries`.
-    values : Cells
+    arrays : Cells
         In which cells records are, and would be.
     log_removed, log_added, log_uniforms
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
@@ -57,7 +62,8 @@ def sweep_by_cell(
     log_density : float
         Sum of the terms after the sweep.
     """
-    cells, starts, columns, strides, present, proposed = values
+    sizes, cells, starts, columns, strides, present, proposed = arrays
+    check_cells(sizes, present, proposed)
     n_present, n_tables, n_cells = len(log_uniforms), len(starts), len(context)
     # Counts: whole numbers, which no sum of them rounds. Indices are unsigned: a negative one would
     # count from the end, and to look for it takes time.
@@ -78,39 +84,69 @@ def sweep_by_cell(
 
     accepted = np.ones(len(present), dtype=np.bool_)
     separable = log_removed.size > 0
-    # What a table without a change writes is overwritten.
-    changed, changes = np.empty(2 * n_tables, dtype=np.uint64), np.empty(2 * n_tables)
-    proposed_terms = np.empty(2 * n_tables)
-    for i in range(n_present):
-        gain, n_changed = 0.0, 0
-        for t in range(n_tables):
-            before, after = starts[t], starts[t]
-            for k in range(columns[t, 0]):
-                column, stride = np.uint64(columns[t, k + 1]), strides[t, k]
-                before += stride * present[i, column]
-                after += stride * proposed[i, column]
-            left, reached = cells[np.uint64(before)], cells[np.uint64(after)]
-            changed[n_changed], changes[n_changed] = np.uint64(left), -1.0
-            n_changed += (left != reached) & (left >= 0)
-            changed[n_changed], changes[n_changed] = np.uint64(reached), 1.0
-            n_changed += (left != reached) & (reached >= 0)
-        for k in range(n_changed):
-            cell = changed[k]
-            proposed_terms[k] = log_term(total[cell] + changes[k], context[cell])
-            gain += proposed_terms[k] - terms[cell]
-        gain = decisive_gain(gain, n_impossible)
-        if separable:
-            gain += log_gain(log_removed[i], log_added[i])
-        accepted[i] = log_uniforms[i] < gain
-        if accepted[i]:
-            for k in range(n_changed):
-                cell = changed[k]
-                if n_impossible > 0:
-                    n_impossible -= not is_finite(terms[cell])
-                    n_impossible += not is_finite(proposed_terms[k])
-                total[cell] += changes[k]
-                terms[cell] = proposed_terms[k]
+    # The cells that a record would leave and reach in each table, -1 for none, and their terms.
+    changes, proposed_terms = np.empty((n_tables, 2), dtype=np.int64), np.empty((n_tables, 2))
+    undecided = np.empty(AT_A_TIME, dtype=np.uint32)
+    for start in range(0, n_present, AT_A_TIME):
+        stop = min(start + AT_A_TIME, n_present)
+        n_undecided = find_undecided(present, proposed, separable, start, stop, undecided)
+        for i in undecided[:n_undecided]:
+            gain = 0.0
+            for t in range(n_tables):
+                before, after = starts[t], starts[t]
+                for k in range(columns[t, 0]):
+                    column, stride = np.uint64(columns[t, k + 1]), strides[t, k]
+                    before += stride * present[i, column]
+                    after += stride * proposed[i, column]
+                changes[t, 0], changes[t, 1] = cells[np.uint64(before)], cells[np.uint64(after)]
+                if changes[t, 0] == changes[t, 1]:
+                    changes[t, 0] = changes[t, 1] = -1
+                for side in range(2):
+                    if changes[t, side] >= 0:
+                        cell = np.uint64(changes[t, side])
+                        count = total[cell] + (2 * side - 1)
+                        proposed_terms[t, side] = log_term(count, context[cell])
+                        gain += proposed_terms[t, side] - terms[cell]
+            gain = decisive_gain(gain, n_impossible)
+            if separable:
+                gain += log_gain(log_removed[i], log_added[i])
+            accepted[i] = log_uniforms[i] < gain
+            if accepted[i]:
+                for t in range(n_tables):
+                    for side in range(2):
+                        if changes[t, side] >= 0:
+                            cell = np.uint64(changes[t, side])
+                            if n_impossible > 0:
+                                n_impossible -= not is_finite(terms[cell])
+                                n_impossible += not is_finite(proposed_terms[t, side])
+                            total[cell] += 2 * side - 1
+                            terms[cell] = proposed_terms[t, side]
     return accepted, terms.sum()
+
+
+@njit(inline="always")
+def find_undecided(
+    present: np.ndarray,
+    proposed: np.ndarray,
+    separable: bool,
+    start: int,
+    stop: int,
+    found: np.ndarray,
+) -> int:
+    """Find the records whose proposals need a decision, from ``start`` to ``stop - 1``.
+
+    If no separable factors decide, a proposal of the present values is accepted at once. ``found``
+    is overwritten with these records, in order; their number is returned.
+    """
+    n_found = 0
+    for i in range(start, stop):
+        # Branch-free: which records change is as random as their proposals.
+        found[n_found] = i
+        differ = separable
+        for j in range(present.shape[1]):
+            differ |= present[i, j] != proposed[i, j]
+        n_found += differ
+    return n_found
 
 
 @njit(inline="always")

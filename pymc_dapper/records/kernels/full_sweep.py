@@ -17,8 +17,7 @@ from pymc_dapper.records.kernels.record_sweep import log_gain
 def sweep_by_full_evaluation(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    records: np.ndarray,
-    proposals: np.ndarray,
+    arrays: tuple[np.ndarray, np.ndarray],
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
@@ -31,7 +30,7 @@ def sweep_by_full_evaluation(
         ``log_density(records, context) -> float``, compiled by numba.
     context : tuple of ndarray
         Inputs of the log-density besides the records.
-    records, proposals : ndarray of float64, shape (n, width)
+    arrays : tuple of two ndarrays of float64, shape (n, width)
         Present and proposed values of each record.
     log_removed, log_added : ndarray of float64, shape (n,) or (0,)
         Present and proposed separable log-density of each record; empty if there is none.
@@ -45,6 +44,7 @@ def sweep_by_full_evaluation(
     log_density : float
         Log-density of the records after the sweep (separable part not included).
     """
+    records, proposals = arrays
     width = records.shape[1]
     state = records.copy()
     present = log_density(state, context)

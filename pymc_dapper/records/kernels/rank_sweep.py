@@ -6,7 +6,7 @@ run of records is looked at with the few candidates that come into question whil
 """
 
 from math import exp, log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -41,9 +41,9 @@ class Releases(NamedTuple):
 
 @njit(inline="always")
 def sweep_by_rank(
-    releases: Releases,
-    present: np.ndarray,
-    proposed: np.ndarray,
+    log_density: None,
+    context: tuple[Any, ...],
+    arrays: tuple[np.ndarray, np.ndarray],
     log_removed: np.ndarray,
     log_added: np.ndarray,
     log_uniforms: np.ndarray,
@@ -52,10 +52,12 @@ def sweep_by_rank(
 
     Parameters
     ----------
-    releases : Releases
+    log_density : None
+        It is known here.
+    context : Releases
         The quantiles.
-    present, proposed : ndarray of unsigned int, shape (n,)
-        The interval of each record.
+    arrays : tuple of two ndarrays of unsigned int, shape (n,)
+        The interval of each record, present and proposed.
     log_removed, log_added, log_uniforms
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
 
@@ -66,6 +68,7 @@ def sweep_by_rank(
     log_density : float
         Log-probability of the releases after the sweep.
     """
+    releases, (present, proposed) = Releases(*context), arrays
     n_present, (n_releases, n_intervals) = len(log_uniforms), releases.passed.shape
     counts = np.zeros(n_intervals, dtype=np.int64)
     for i in range(n_present):

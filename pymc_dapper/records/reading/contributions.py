@@ -5,16 +5,13 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import frontier
-from pymc_dapper.graphs.scalars import read_entries
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
-from pymc_dapper.records.reading.rows_by_value import rows_by_value
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 RECORDS_IN_BLOCK = 2048
@@ -22,32 +19,17 @@ RECORDS_IN_BLOCK = 2048
 
 
 @dataclass(frozen=True)
-class RowsByValue:
-    """Records have few values, and equal records contribute equally."""
-
-    table: TensorVariable
-    """Shape (k, d): the contribution of a record at each of its values."""
-    values: np.ndarray
-    """Ints, shape (k, number of record variables): the values."""
-
-
-@dataclass(frozen=True)
 class RowsByBlock:
     """Rows are computed within the sweep, for a block of records at a time."""
 
-    places: tuple[tuple[int, tuple[int, ...]], ...] | None
-    """For a graph of one record's scalars: the array, and the index in its row, of each scalar
-    input before ``context``. None for a graph of arrays."""
     inputs: tuple[Variable, ...]
-    """Inputs of the graph: variables for records and covariates, then for the context."""
-    outputs: tuple[Variable, ...]
-    """One record's contributions, or a matrix with those of a block."""
+    """Variables for a block of records and of covariates, then for the context."""
+    contributions: TensorVariable
+    """Shape (length of the block, d): a function of these."""
     covariates: tuple[TensorVariable, ...]
     """Arrays with a row for each record, beside the records themselves."""
     context: tuple[TensorVariable, ...]
-    """Further inputs of the graph."""
-    n_columns: int
-    """Number of contributions of a record."""
+    """Further inputs."""
     records_in_block: int = RECORDS_IN_BLOCK
     """Number of records in a block."""
 
@@ -57,117 +39,45 @@ class RowsAtOnce:
     """Rows of all records are computed before the sweep."""
 
 
-RowMaker = RowsByValue | RowsByCell | RowsByBlock | RowsAtOnce
+RowMaker = RowsByCell | RowsByBlock | RowsAtOnce
 
 
-def read_rows(
-    records: Sequence[TensorVariable],
-    sums: Sequence[RecordSum],
-    possible_values: np.ndarray | None,
-) -> RowMaker:
-    """Choose the fastest way to compute rows of contributions that is known to be right.
-
-    By value if records have few values, shape (k, number of record variables); otherwise by block,
-    if possible with scalars instead of arrays. If there are no more records than in a block,
-    operations on arrays make all rows at once.
-    """
-    rows: RowMaker | None = None
-    if possible_values is not None:
-        rows = _by_value(records, sums, possible_values)
-    rows = rows or by_entry(records, sums)
-    if rows is None and records[0].type.shape[0] > RECORDS_IN_BLOCK:
-        rows = by_array(records, sums)
-    return rows or RowsAtOnce()
+def read_rows(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> RowMaker:
+    """Choose how to compute rows: by block if that is known to be right, and there are several."""
+    if records[0].type.shape[0] <= RECORDS_IN_BLOCK:
+        return RowsAtOnce()
+    return by_block(records, sums) or RowsAtOnce()
 
 
-def _by_value(
-    records: Sequence[TensorVariable], sums: Sequence[RecordSum], values: np.ndarray
-) -> RowsByValue | None:
-    found = [rows_by_value(sum_.contributions, records, values) for sum_ in sums]
-    tables = [rows for rows in found if rows is not None]
-    return RowsByValue(side_by_side(tables), values) if len(tables) == len(sums) else None
-
-
-def by_entry(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> RowsByBlock | None:
-    """Write each entry of a record's contributions as a function of its values.
-
-    None if there are many entries, or if their origin isn't known.
-    """
-    block = _block(records, sums, 1)
-    if block is None:
-        return None
-    arrays = [*block.records, *block.covariates.values()]
-    found = read_entries(block.contributions, arrays)
-    if found is None:
-        return None
-    # In the array of one record, an index begins with 0.
-    places = tuple((arrays.index(x), index[1:]) for x, index in found.scalars)
-    return RowsByBlock(
-        places,
-        inputs=(*found.scalars.values(), *found.context.values()),
-        outputs=tuple(pt.scalar_from_tensor(entry) for entry in found.entries),
-        covariates=block.covariates_rows_first(),
-        context=tuple(found.context),
-        n_columns=len(found.entries),
-    )
-
-
-def by_array(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> RowsByBlock | None:
+def by_block(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> RowsByBlock | None:
     """Write the contributions of a block of records as a function of it; None if not possible."""
-    block = _block(records, sums, None)
-    if block is None:
-        return None
-    arrays: list[Variable] = [*block.records, *block.covariates.values()]
-    context = frontier(arrays, block.contributions)
-    return RowsByBlock(
-        None,
-        inputs=(*arrays, *context),
-        outputs=(block.contributions,),
-        covariates=block.covariates_rows_first(),
-        context=tuple(context),
-        n_columns=block.contributions.type.shape[1],
-    )
-
-
-@dataclass(frozen=True)
-class _Block:
-    """A block of records with its contributions."""
-
-    records: list[TensorVariable]
-    covariates: dict[tuple[TensorVariable, int], TensorVariable]
-    contributions: TensorVariable
-
-    def covariates_rows_first(self) -> tuple[TensorVariable, ...]:
-        return tuple(pt.moveaxis(x, axis, 0) for x, axis in self.covariates)
-
-
-def _block(
-    of_all: Sequence[TensorVariable], sums: Sequence[RecordSum], length: int | None
-) -> _Block | None:
-    records = {x: _of_length(x, length) for x in of_all}
+    of_block = {x: _of_any_length(x) for x in records}
     covariates: dict[tuple[TensorVariable, int], TensorVariable] = {}
 
     def covariate(x: TensorVariable, axis: int) -> TensorVariable:
         """Move the record axis to the front, so that a block is a slice."""
         if (x, axis) not in covariates:
-            covariates[x, axis] = _of_length(pt.moveaxis(x, axis, 0), length)
+            covariates[x, axis] = _of_any_length(pt.moveaxis(x, axis, 0))
         return pt.moveaxis(covariates[x, axis], 0, axis)
 
-    tables = []
-    for sum_ in sums:
-        rows = rows_of_others(sum_.contributions, records, covariate)
-        if rows is None or None in rows.type.shape[1:]:
-            return None
-        tables.append(rows)
-    contributions = side_by_side(tables)
-    if contributions.type.shape[1] is None:
+    found = [rows_of_others(each.contributions, of_block, covariate) for each in sums]
+    rows = [x for x in found if x is not None and None not in x.type.shape[1:]]
+    if len(rows) < len(sums):
         return None
-    return _Block(list(records.values()), covariates, contributions)
+    contributions = side_by_side(rows)
+    arrays: list[Variable] = [*of_block.values(), *covariates.values()]
+    context = frontier(arrays, contributions)
+    return RowsByBlock(
+        inputs=(*arrays, *context),
+        contributions=contributions,
+        covariates=tuple(pt.moveaxis(x, axis, 0) for x, axis in covariates),
+        context=tuple(context),
+    )
 
 
-def _of_length(x: TensorVariable, length: int | None) -> TensorVariable:
+def _of_any_length(x: TensorVariable) -> TensorVariable:
     """Return a variable for some rows of an array."""
-    return x.type.clone(shape=(length, *x.type.shape[1:]))()
+    return x.type.clone(shape=(None, *x.type.shape[1:]))()
 
 
 def side_by_side(rows: Sequence[TensorVariable]) -> TensorVariable:

@@ -15,7 +15,6 @@ from pymc_dapper.records.reading.contributions import (
     RowMaker,
     RowsAtOnce,
     RowsByBlock,
-    RowsByValue,
 )
 from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor
@@ -166,14 +165,11 @@ def _decided(by: str) -> str:
 
 def _added(rows: RowMaker) -> str:
     match rows:
-        case RowsByValue(values=values):
-            how = f"looked up among its {len(values)} possible values"
         case RowsByCell(starts=starts):
-            how = f"one in a cell of each of {len(starts)} tables, looked up by its values"
-        case RowsByBlock(places=None):
-            how = f"computed for {rows.records_in_block} records at a time"
+            of = "a table" if len(starts) == 1 else f"each of {len(starts)} tables"
+            how = f"one in a cell of {of}, looked up by its values"
         case RowsByBlock():
-            how = "computed from its values, one record after another"
+            how = f"computed for {rows.records_in_block} records at a time"
         case RowsAtOnce():
             how = "computed for all records at once"
     return f"What a record adds to the sums is {how}."

@@ -242,7 +242,6 @@ def read_model(
         plan=read_plan(
             records,
             factors,
-            finite,
             supports=supports,
             proposes_conditionally=conditional is not None,
         ),

@@ -83,7 +83,7 @@ def read_orders(records: Sequence[TensorVariable], factors: Sequence[Factor]) ->
         statistics=tuple(statistics),
         log_density=pt.add(*graphs.values()),
         sums=tuple(sums),
-        rows=read_rows(records, sums, None) if sums else RowsAtOnce(),
+        rows=read_rows(records, sums) if sums else RowsAtOnce(),
     )
 
 

@@ -7,7 +7,6 @@ no choices left.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.records.reading.contributions import RowMaker, read_rows
@@ -57,15 +56,14 @@ Plan = ByEntries | BySums | ByRanks | ByOrder | ByFullEvaluation | EachByItself 
 def read_plan(
     records: Sequence[TensorVariable],
     factors: Sequence[Factor],
-    possible_values: np.ndarray | None,
     *,
     proposes_conditionally: bool,
     supports: Sequence[range | None] = (),
 ) -> Plan:
     """Plan the sweep over a model's records.
 
-    If records have few values, ``possible_values`` has all of them, shape (k, number of record
-    variables). Proposals may account for the separable factors.
+    Proposals may account for the separable factors. ``supports`` has the values of each record
+    variable, if they are known.
     """
     if any(isinstance(factor, FullFactor) for factor in factors):
         return read_orders(records, factors) or ByFullEvaluation()
@@ -77,6 +75,5 @@ def read_plan(
         return ranks
     density, sums = read_entrywise(additive), sums_of(additive)
     if density is None:
-        return BySums(read_rows(records, sums, None))
-    by_cell = None if possible_values is not None else rows_by_cell(records, supports, sums)
-    return ByEntries(density, by_cell or read_rows(records, sums, possible_values))
+        return BySums(read_rows(records, sums))
+    return ByEntries(density, rows_by_cell(records, supports, sums) or read_rows(records, sums))

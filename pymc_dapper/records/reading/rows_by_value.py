@@ -8,7 +8,6 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.known import known_value
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 
@@ -44,23 +43,3 @@ def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> Tensor
         index = index * (high - low + 1) + (record - low)
         outside += [pt.lt(record, low), pt.gt(record, high)]
     return pt.switch(reduce(pt.or_, outside), len(values), index).astype("uint8")
-
-
-def differing_columns(table: TensorVariable) -> TensorVariable:
-    """Return the columns in which each row of a table may differ from each other row.
-
-    The table has shape (k, d). If it isn't constant, all columns of different rows may differ. The
-    result is in the form of :class:`pymc_dapper.records.kernels.value_sweep.Values`.
-    """
-    n_rows, n_columns = table.type.shape
-    known = known_value(table)
-    if known is None:
-        differ = np.repeat(~np.eye(n_rows, dtype=bool)[:, :, None], n_columns, axis=2)
-    else:
-        differ = known[:, None] != known[None]
-    pairs, which = np.nonzero(differ.reshape(n_rows**2, n_columns))
-    lengths = np.bincount(pairs, minlength=n_rows**2)
-    columns = np.zeros((n_rows**2, 1 + lengths.max()), dtype="uint32")
-    columns[:, 0] = lengths
-    columns[pairs, 1 + np.arange(len(pairs)) - (np.cumsum(lengths) - lengths)[pairs]] = which
-    return pt.constant(columns)

@@ -39,9 +39,8 @@ def decided(sweep, seed=3):
     present, proposed = (rng.integers(0, SIZES, (N, 3)) for _ in range(2))
     context = rng.integers(0, 20, (N_CELLS, 1)).astype(float)
     deciding = (NONE, NONE, np.log(rng.random(N)))
-    found = sweep(
-        of_cell, context, Cells(CELLS, STARTS, COLUMNS, STRIDES, present, proposed), *deciding
-    )
+    cells = Cells(SIZES, CELLS, STARTS, COLUMNS, STRIDES, present, proposed)
+    found = sweep(of_cell, context, cells, *deciding)
     of_blocks = [lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2)]
     arrays = (rows(present), rows(proposed))
     expected = in_python(sweep_by_blocks)(
@@ -60,9 +59,13 @@ def test_decisions_are_those_by_rows():
 @pytest.mark.parametrize(
     "fault",
     [
-        {"total[cell] += changes[k]": "total[cell] -= changes[k]"},
-        {"gain += proposed_terms[k] - terms[cell]": "gain = proposed_terms[k] - terms[cell]"},
-        {"terms[cell] = proposed_terms[k]": "pass"},
+        {"total[cell] += 2 * side - 1": "total[cell] -= 2 * side - 1"},
+        {
+            "gain += proposed_terms[t, side] - terms[cell]": (
+                "gain = proposed_terms[t, side] - terms[cell]"
+            )
+        },
+        {"terms[cell] = proposed_terms[t, side]": "pass"},
     ],
 )
 def test_a_fault_shows(fault):

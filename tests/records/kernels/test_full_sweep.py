@@ -27,7 +27,7 @@ def of_the_largest(records, context):
 def test_each_record_is_decided_on_given_those_before(log_uniforms, expected):
     present, proposed = np.zeros((2, 1)), np.ones((2, 1))
     accepted, log_density = sweep(
-        of_the_largest, (), present, proposed, NONE, NONE, np.array(log_uniforms)
+        of_the_largest, (), (present, proposed), NONE, NONE, np.array(log_uniforms)
     )
     np.testing.assert_array_equal(accepted, expected)
     assert log_density == -max(expected)

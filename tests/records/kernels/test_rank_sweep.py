@@ -72,11 +72,11 @@ def both(run=3):
     x, y = rng.normal(size=(2, N))
     log_uniforms = np.log(rng.random(PRESENT))
     known, cuts = releases()
-    places = (np.searchsorted(cuts, each, side="right").astype("uint8") for each in (x, y))
+    places = tuple(np.searchsorted(cuts, each, side="right").astype("uint8") for each in (x, y))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rank_sweep, "RUN", run)
         sweep = in_python(rank_sweep.sweep_by_rank)
-        found = sweep(known, *places, NONE, NONE, log_uniforms)
+        found = sweep(None, known, places, NONE, NONE, log_uniforms)
     return found, plain(x[:PRESENT], y[:PRESENT], log_uniforms)
 
 

@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from pytensor.link.numba.dispatch.basic import numba_njit
 
-from pymc_dapper.records.kernels import block_sweep, entry_sweep, record_sweep, sums, value_sweep
+from pymc_dapper.records.kernels import block_sweep, entry_sweep, record_sweep, sums
 from pymc_dapper.records.kernels.sums import add_rows, no_sums
 
 N = 200_000
@@ -97,23 +97,6 @@ def test_sums_keep_their_digits(of, records_in_block, contributions):
 @pytest.mark.parametrize("of", [BY_SUMS, BY_ENTRIES], ids=["by sums", "by entries"])
 def test_a_plain_sum_loses_them(of, contributions):
     assert max(worst_error(in_blocks(N, *of, plainly), contributions)) > 20
-
-
-@numba_njit(final_function=True)
-def sweep_by_value(table, present, proposed, differing, log_uniforms):
-    values = value_sweep.Values(table, present, proposed, differing)
-    return value_sweep.sweep_by_value(the_entry, NO_CONTEXT, values, NONE, NONE, log_uniforms)
-
-
-def test_sums_keep_their_digits_by_value(contributions):
-    table = contributions[0, :16]
-    present, proposed = np.random.default_rng(2).integers(0, 16, (2, N), dtype="uint8")
-    differing = np.tile(np.array([1, 0], dtype="uint32"), (256, 1))
-
-    def sweep(removed, added, log_uniforms):
-        return sweep_by_value(table, present, proposed, differing, log_uniforms)
-
-    assert max(worst_error(sweep, (table[present], table[proposed]))) < 2
 
 
 def many_ones(kernel):

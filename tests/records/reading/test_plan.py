@@ -11,7 +11,6 @@ from pymc_dapper.records.reading.contributions import (
     RECORDS_IN_BLOCK,
     RowsAtOnce,
     RowsByBlock,
-    RowsByValue,
 )
 from pymc_dapper.records.reading.description import describe_reading
 from pymc_dapper.records.reading.orders import ByOrder
@@ -22,6 +21,7 @@ from pymc_dapper.records.reading.plan import (
     EachByItself,
     NothingToDecide,
 )
+from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 from tests.records.forms import FORMS
 
 
@@ -50,18 +50,16 @@ def read(build):
 ENTRIES = "Each proposal is decided on by the entries of the sums that it changes."
 SUMS = "Each proposal is decided on by the functions of all sums."
 ADDED = "What a record adds to the sums is"
-LOOKED_UP = f"{ADDED} looked up among its 3 possible values."
-BY_ENTRY = f"{ADDED} computed from its values, one record after another."
+LOOKED_UP = f"{ADDED} one in a cell of a table, looked up by its values."
 AT_ONCE = f"{ADDED} computed for all records at once."
 
 
 @pytest.mark.parametrize(
     ("build", "decided", "rows", "said"),
     [
-        (FORMS["one_hot"], ByEntries, RowsByValue, f"{ENTRIES}\n{LOOKED_UP}"),
-        (FORMS["einsum"], ByEntries, RowsByBlock, f"{ENTRIES}\n{BY_ENTRY}"),
+        (FORMS["one_hot"], ByEntries, RowsByCell, f"{ENTRIES}\n{LOOKED_UP}"),
         (FORMS["histogram_by_search"], ByEntries, RowsAtOnce, f"{ENTRIES}\n{AT_ONCE}"),
-        (FORMS["correlated_noise"], BySums, RowsByBlock, f"{SUMS}\n{BY_ENTRY}"),
+        (FORMS["correlated_noise"], BySums, RowsAtOnce, f"{SUMS}\n{AT_ONCE}"),
         (FORMS["variance"], BySums, RowsAtOnce, f"{SUMS}\n{AT_ONCE}"),
     ],
 )

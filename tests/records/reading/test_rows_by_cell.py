@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.records.reading.contributions import RowsByBlock
+from pymc_dapper.records.reading.contributions import RowsAtOnce
 from pymc_dapper.records.reading.description import describe_reading
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell, indices, seen_columns
@@ -80,4 +80,4 @@ def test_other_contributions_are_made_in_rows(statistic):
 
 def test_large_tables_are_not_looked_up(monkeypatch):
     monkeypatch.setattr("pymc_dapper.records.reading.rows_by_cell.LARGEST_TABLE", 30)
-    assert isinstance(read(of_xz).plan.rows, RowsByBlock)
+    assert isinstance(read(of_xz).plan.rows, RowsAtOnce)

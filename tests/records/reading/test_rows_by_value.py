@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 from pymc_dapper.records.reading.model import read_model
-from pymc_dapper.records.reading.rows_by_value import differing_columns, rows_by_value, value_index
+from pymc_dapper.records.reading.rows_by_value import rows_by_value, value_index
 
 N = 5
 COVARIATE = np.array([1.0, 1.0, 1.0, 1.0, 2.0])
@@ -74,14 +74,3 @@ def test_each_value_has_its_index():
         dict(zip([x, y], values.T, strict=True)), mode="FAST_COMPILE"
     )
     np.testing.assert_array_equal(index, [*range(9), 9, 9, 9, 9])
-
-
-def test_columns_in_which_values_differ():
-    columns = differing_columns(pt.constant(TABLE)).eval(mode="FAST_COMPILE")
-    np.testing.assert_array_equal(columns[0, :1], [0])
-    np.testing.assert_array_equal(columns[1], [2, 0, 1])  # the third column is the same for all
-    np.testing.assert_array_equal(columns[3], [2, 0, 1])
-    scale = pt.scalar()
-    unknown = differing_columns(scale * pt.constant(TABLE)).eval(mode="FAST_COMPILE")
-    np.testing.assert_array_equal(unknown[4, :1], [0])
-    np.testing.assert_array_equal(unknown[5], [3, 0, 1, 2])
