@@ -64,16 +64,13 @@ def sweep_by_cell(
     """
     sizes, cells, starts, columns, strides, present, proposed = arrays
     check_cells(sizes, present, proposed)
+    places = (cells, starts, columns, strides)
     n_present, n_tables, n_cells = len(log_uniforms), len(starts), len(context)
-    # Counts: whole numbers, which no sum of them rounds. Indices are unsigned: a negative one would
-    # count from the end, and to look for it takes time.
+    # Counts: whole numbers, which no sum of them rounds.
     total = np.zeros(n_cells)
     for i in range(n_present):
         for t in range(n_tables):
-            place = starts[t]
-            for k in range(columns[t, 0]):
-                place += strides[t, k] * present[i, np.uint64(columns[t, k + 1])]
-            cell = cells[np.uint64(place)]
+            cell = cell_of(places, t, present, i)
             if cell >= 0:
                 total[np.uint64(cell)] += 1
     terms = np.empty(n_cells)
@@ -93,12 +90,8 @@ def sweep_by_cell(
         for i in undecided[:n_undecided]:
             gain = 0.0
             for t in range(n_tables):
-                before, after = starts[t], starts[t]
-                for k in range(columns[t, 0]):
-                    column, stride = np.uint64(columns[t, k + 1]), strides[t, k]
-                    before += stride * present[i, column]
-                    after += stride * proposed[i, column]
-                changes[t, 0], changes[t, 1] = cells[np.uint64(before)], cells[np.uint64(after)]
+                changes[t, 0] = cell_of(places, t, present, i)
+                changes[t, 1] = cell_of(places, t, proposed, i)
                 if changes[t, 0] == changes[t, 1]:
                     changes[t, 0] = changes[t, 1] = -1
                 for side in range(2):
@@ -122,6 +115,19 @@ def sweep_by_cell(
                             total[cell] += 2 * side - 1
                             terms[cell] = proposed_terms[t, side]
     return accepted, terms.sum()
+
+
+@njit(inline="always")
+def cell_of(places: tuple[np.ndarray, ...], t: int, values: np.ndarray, i: int) -> int:
+    """Look up the cell of a table in which a record is counted; -1 for none.
+
+    Indices are unsigned: a negative one would count from the end, and to look for it takes time.
+    """
+    cells, starts, columns, strides = places
+    place = starts[t]
+    for k in range(columns[t, 0]):
+        place += strides[t, k] * values[i, np.uint64(columns[t, k + 1])]
+    return cells[np.uint64(place)]
 
 
 @njit(inline="always")
