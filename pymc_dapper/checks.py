@@ -152,6 +152,15 @@ def names(value: Any, name: str) -> tuple[str, ...]:
     return listed
 
 
+def known(asked: Iterable[Any], there: Iterable[Any], problem: str) -> None:
+    """Check that all that is asked for is there: else a ValueError lists what is."""
+    there = list(there)
+    for each in asked:
+        if each not in there:
+            listed = ", ".join(map(str, there)) or "none"
+            raise ValueError(f"{problem} {shown(each)}, but {listed}")
+
+
 def options(value: Any, name: str) -> dict[str, Any]:
     """Check options that are passed on by name; none if None."""
     if value is None:

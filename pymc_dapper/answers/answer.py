@@ -14,7 +14,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from pymc_dapper.answers.figure import draw_intervals
 from pymc_dapper.answers.summary import Summary, frame_of, interval_of, moved, quantiles
 from pymc_dapper.answers.table import BY_CELL, DRAW, numbers_by_cell
-from pymc_dapper.checks import function, shown
+from pymc_dapper.checks import function, known, shown
 
 NOT_COMPARED = (
     "The sensitivity to the prior wasn't computed: it would take as long as the draws did. To "
@@ -179,9 +179,7 @@ class Answer(NDArrayOperatorsMixin):
 
     def groupby(self, group: str) -> "Grouped":
         """Group cells by a dim, or by a coordinate along one, as ``DataArray.groupby`` does."""
-        if group not in self.draws.coords and group not in self._dims:
-            known = [str(name) for name in {*self.draws.coords, *self._dims}]
-            raise ValueError(f"groupby: there is no '{group}', but {', '.join(sorted(known))}")
+        known([group], dict.fromkeys([*self._dims, *self.draws.coords]), "groupby: there is no")
         return Grouped(self, group)
 
     def assign_coords(self, **coords: Any) -> "Answer":
@@ -192,8 +190,7 @@ class Answer(NDArrayOperatorsMixin):
         """Rank cells along a dim: 1 is the largest; equal cells share a rank."""
         from scipy.stats import rankdata
 
-        if dim not in self._dims:
-            raise ValueError(f"dim must be one of {', '.join(self._dims) or 'none'}, got {dim!r}")
+        known([dim], self._dims, "there is no dim")
 
         def ranks(x: xr.DataArray) -> xr.DataArray:
             axis = x.get_axis_num(dim)
@@ -308,19 +305,13 @@ class Answer(NDArrayOperatorsMixin):
         return [str(dim) for dim in self.draws.dims if dim != DRAW]
 
     def _check_dims(self, given: Mapping[str, Any]) -> None:
-        known = [*self._dims, *(str(c) for c in self.draws.coords)]
-        for dim in given:
-            if dim not in known:
-                raise ValueError(f"there is no dim '{dim}', but {', '.join(self._dims) or 'none'}")
+        known([dim for dim in given if dim not in self.draws.coords], self._dims, "there is no dim")
 
     def _over(self, dim: Any) -> list[str]:
         if dim is None:
             return self._dims
         over = [dim] if isinstance(dim, str) else list(dim)
-        for each in over:
-            if each not in self._dims:
-                listed = ", ".join(self._dims) or "none"
-                raise ValueError(f"dim must be one of {listed}, got {each!r}")
+        known(over, self._dims, "there is no dim")
         return over
 
 

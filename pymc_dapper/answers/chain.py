@@ -9,6 +9,7 @@ from scipy import sparse
 from pymc_dapper.answers.law import CellLaw
 from pymc_dapper.answers.prior import Prior
 from pymc_dapper.answers.smooth import LIMITS
+from pymc_dapper.answers.trees import DROP, MARGIN, NO_TABLE
 from pymc_dapper.answers.walk import IMPOSSIBLE, Terms, log_weight, walk
 from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
 from pymc_dapper.counts.compiled.blocks import block_moves
@@ -18,8 +19,6 @@ from pymc_dapper.graphs.errors import ReadingError
 CHAINS = 4
 TUNING = 300
 """Sweeps before the first kept table."""
-DROP, MARGIN = 60.0, 25.0
-"""As for trees: windows of sums, and how close to their ends a table may come."""
 ENOUGH = 0.1
 """Target for effective draws, as a share of all; the chain is thinned to reach it."""
 MOST_MOVES = 1e8
@@ -271,7 +270,4 @@ def _check_possible(terms: Terms, sums: np.ndarray) -> None:
     """Check that the tables of a chain are possible."""
     weights = [log_weight(terms, row, int(at)) for row, at in enumerate(sums)]
     if min(weights) <= IMPOSSIBLE:
-        raise ValueError(
-            "no table of counts fits the released cells and sums, or only a very unlikely one. "
-            "Look for a wrong scale, a wrong total, or queries that aren't margins of one table"
-        )
+        raise ValueError(NO_TABLE)

@@ -17,7 +17,7 @@ from pymc_dapper.answers.smooth import Grid, grid_of, log_marginal, log_pmf
 from pymc_dapper.answers.table import Table, are_nested, joint_table, table_of_query
 from pymc_dapper.answers.trees import Sums, SumsTree
 from pymc_dapper.answers.windows import DROP, LARGEST, LARGEST_DROP, tabulate
-from pymc_dapper.checks import flag, random_generator, real_numbers, shown, whole_number
+from pymc_dapper.checks import flag, known, random_generator, real_numbers, shown, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism, DiscreteLaplaceMechanism
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 from pymc_dapper.releases.margins import Within
@@ -83,9 +83,7 @@ def _of_each(prior: Any, tables: Sequence[Table]) -> list[Any]:
     if not isinstance(prior, dict):
         return [prior] * len(tables)
     names = [table.name for table in tables]
-    unknown = [name for name in prior if name not in names]
-    if unknown:
-        raise ValueError(f"prior: there is no statistic {unknown[0]!r}, but {', '.join(names)}")
+    known(prior, names, "prior: there is no statistic")
     return [prior.get(name, "flat") for name in names]
 
 
@@ -131,9 +129,8 @@ def _known(table: Table, total: Any) -> Known:
         or np.any(values > LARGEST)
     ):
         raise ValueError("total must hold whole numbers from 0 on, as counts add up to")
+    known(total.dims, table.dims, "total: there is no dim")
     for dim in total.dims:
-        if dim not in table.dims:
-            raise ValueError(f"total: there is no dim '{dim}', but {', '.join(table.dims)}")
         own, given = table.coords.get(str(dim)), total.coords.get(dim)
         if own is not None and (given is None or set(own) != set(given.values.tolist())):
             raise ValueError(f"total: its labels along '{dim}' aren't those of the release: {own}")

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import known, shown
 from pymc_dapper.releases.margins import Within, margin
 from pymc_dapper.releases.query import Query
 
@@ -166,12 +166,7 @@ def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -
     if not isinstance(numbers, BY_CELL):
         return numbers
     if isinstance(numbers, pd.Series):
-        unknown = [name for name in numbers.index.names if name not in dims]
-        if unknown:
-            raise ValueError(
-                f"the index of the Series is called {unknown[0]!r}, which isn't a dim of this "
-                f"answer: {', '.join(dims) or 'it has none'}"
-            )
+        known(numbers.index.names, dims, "the index of the Series: the answer has no dim")
         return numbers.to_xarray()
     array = np.asarray(numbers)
     if array.ndim and array.shape != shape:

@@ -15,6 +15,10 @@ DROP = 60.0
 """Windows of single sums first end where log-weights are this far below the maximum."""
 MARGIN = 25.0
 """A window is widened if a draw comes this close to its ends."""
+NO_TABLE = (
+    "no table of counts fits the released cells and sums, or only a very unlikely one. Look for a "
+    "wrong scale, a wrong total, or queries that aren't margins of one table"
+)
 
 
 class Sums(NamedTuple):
@@ -170,11 +174,7 @@ class SumsTree:
                     return counts[: self.n_cells]
             except ContradictionError:
                 if self._drop >= LARGEST_DROP:
-                    raise ValueError(
-                        "no table of counts fits the released cells and sums, or only a very "
-                        "unlikely one. Look for a wrong scale, a wrong total, or queries that "
-                        "aren't margins of one table"
-                    ) from None
+                    raise ValueError(NO_TABLE) from None
             if self._drop >= LARGEST_DROP:
                 return counts[: self.n_cells]
             self._drop = min(2 * self._drop, LARGEST_DROP)

@@ -8,7 +8,7 @@ from typing import Any
 from pymc import Model
 
 from pymc_dapper.budget.kinds import ZCDP, ApproxDP, Budget, PureDP
-from pymc_dapper.checks import about
+from pymc_dapper.checks import about, known
 
 ATTRIBUTE = "pymc_dapper_releases"
 
@@ -50,8 +50,7 @@ def kind_of(content: Any, kinds: Mapping[str, Any], what: str) -> tuple[Any, dic
         raise TypeError(f"a {what} is written as a dict, got {content!r}")
     given = dict(content)
     kind = given.pop("kind", None)
-    if not isinstance(kind, str) or kind not in kinds:
-        raise ValueError(f"there is no {what} of kind {kind!r}, but {', '.join(kinds)}")
+    known([kind], kinds, f"there is no {what} of kind")
     return kinds[kind], given
 
 

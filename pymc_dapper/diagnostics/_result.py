@@ -4,16 +4,12 @@ from typing import Any
 
 from xarray import DataTree
 
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import known, shown
 
 
 def group(idata: Any, name: str) -> Any:
     """Return a group of the user's ``idata``; TypeError or ValueError if it has none."""
     if not isinstance(idata, DataTree):
         raise TypeError(f"idata must be the DataTree that pmd.sample returned, got {shown(idata)}")
-    if name not in idata.children:
-        listed = ", ".join(f"'{child}'" for child in idata.children) or "none"
-        raise ValueError(
-            f"idata must be what pmd.sample returned: it has no group '{name}', but {listed}"
-        )
+    known([name], idata.children, "idata must be what pmd.sample returned: it has no group")
     return idata[name]

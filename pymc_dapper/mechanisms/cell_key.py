@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_dapper.checks import real_numbers, shown, whole_number
-from pymc_dapper.mechanisms.count_law import CountLaw, read_law
+from pymc_dapper.checks import real_numbers, whole_number
+from pymc_dapper.mechanisms.count_law import CountLaw, read_law, whole
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 
 Array = NDArray[np.float64]
@@ -76,7 +76,7 @@ class CellKey(PerturbedCounts):
             repeats = whole_number(self.repeats, "repeats", at_least=1)
         object.__setattr__(self, "ptable", entries)
         object.__setattr__(self, "repeats", repeats)
-        count, change = (_whole(entries[:, k], name) for k, name in enumerate(("i", "v")))
+        count, change = (whole(entries[:, k], f"ptable: {x}") for k, x in enumerate("iv"))
         n = int(count.max()) + 1
         missing = np.setdiff1d(np.arange(n), count)
         if count.min() < 0 or len(missing):
@@ -132,7 +132,7 @@ def _check_target(table: Array, target: NDArray[Any]) -> None:
 
 def _of_keys(table: Array) -> tuple[Array, int | None]:
     """Turn a table by keys into one of probabilities."""
-    count, key = (_whole(table[:, k], name) for k, name in enumerate(("pcv", "ckey")))
+    count, key = (whole(table[:, k], f"ptable: {name}") for k, name in enumerate(("pcv", "ckey")))
     n_keys = int(key.max()) + 1
     if count.min() < 1 or key.min() < 0:
         raise ValueError("ptable must have pcv from 1 and ckey from 0 on")
@@ -149,9 +149,3 @@ def _of_keys(table: Array) -> tuple[Array, int | None]:
     probabilities = np.column_stack([changes, times / n_keys])
     repeats = ONS_REPEATS if len(seen) == ONS_ROWS else None
     return np.vstack([[0.0, 0.0, 1.0], probabilities]), repeats
-
-
-def _whole(values: Array, name: str) -> NDArray[np.int64]:
-    if not np.array_equal(values, np.round(values)) or np.any(np.abs(values) > 2**31):
-        raise ValueError(f"ptable: {name} must be whole numbers, got {shown(values)}")
-    return values.astype(np.int64)

@@ -9,7 +9,7 @@ import xarray as xr
 from arviz_base.validate import validate_dict_argument
 from scipy.stats import binom
 
-from pymc_dapper.checks import shown, text
+from pymc_dapper.checks import known, shown, text
 from pymc_dapper.plots import drawing
 from pymc_dapper.studies.grid import REPLICATE_DIM
 from pymc_dapper.studies.result import monte_carlo_error
@@ -262,18 +262,15 @@ def _found(
     """Average utility and coverage of parameters over replicates."""
     given = [var_names] if isinstance(var_names, str) else var_names
     names = list(result.children) if given is None else list(given)
-    absent = [name for name in names if name not in result.children]
-    if absent or not names:
-        there = ", ".join(f"'{name}'" for name in result.children) or "none: no cell is done"
-        raise ValueError(f"the study has no parameters {absent}, but {there}")
+    known(names, result.children, "the study has no parameter")
+    if not names:
+        raise ValueError("the study has no parameters: no cell is done")
     found = [_over_replicates(result[name].dataset, name, x, statistic) for name in names]
     return xr.concat(found, dim=xr.IndexVariable(ANALYSIS, names))
 
 
 def _over_replicates(parameter: xr.Dataset, name: str, x: str, statistic: str) -> xr.Dataset:
-    if statistic not in parameter:
-        there = ", ".join(f"'{each}'" for each in parameter.data_vars)
-        raise ValueError(f"the study has no '{statistic}' of '{name}', but {there}")
+    known([statistic], parameter.data_vars, f"'{name}': the study has no")
     values = parameter[statistic]
     if x not in values.dims or not np.issubdtype(values[x].dtype, np.number):
         raise ValueError(

@@ -15,6 +15,7 @@ from pytensor.graph.replace import clone_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import collect_default_updates, default_transform
+from pymc_dapper.checks import known
 from pymc_dapper.context import model_to_read
 
 FloatArray = NDArray[np.float64]
@@ -38,12 +39,7 @@ class ForwardModel:
         free = {x.name: x for x in (*model.free_RVs, *model.deterministics)}
         self.model = model
         self.var_names = list(free) if var_names is None else list(var_names)
-        unknown = [name for name in self.var_names if name not in free]
-        if unknown:
-            raise ValueError(
-                f"var_names: {unknown} aren't free or deterministic variables of the model, which "
-                f"has {list(free)}."
-            )
+        known(self.var_names, free, "var_names: the model has no free or deterministic variable")
         factors = _factors(model)
         self.factor_names = list(factors)
         if not factors:

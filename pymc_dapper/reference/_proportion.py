@@ -92,12 +92,7 @@ def check_released(released: ArrayLike) -> FloatArray:
 
 def check_theta0(theta0: float) -> float:
     """Return a proportion that can be tested: neither 0 nor 1."""
-    if not 0 < theta0 < 1:
-        raise ValueError(
-            f"theta0 must be above 0 and below 1, got {theta0!r}. At 0 and 1 there is nothing "
-            "random in the data."
-        )
-    return float(theta0)
+    return finite_number(theta0, "theta0", above=0, below=1)
 
 
 def p_value_of(below: FloatArray, above: FloatArray, alternative: Alternative) -> FloatArray:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_dapper.checks import as_array, shown
+from pymc_dapper.checks import as_array, known, shown
 from pymc_dapper.releases.frames import column, columns_of
 
 BATCH = 2**12
@@ -186,8 +186,8 @@ def _by_level(files: Sequence[str], wanted: Wanted) -> dict[str | None, list[str
 
 def _states(geocode: str) -> set[int]:
     """Return the states that a geocode may be of: it may begin with a digit for tribal areas."""
-    known = len(geocode) > 2 and geocode[:3].isdigit()
-    return {int(geocode[:2]), int(geocode[:3]), int(geocode[1:3])} if known else set(range(1000))
+    is_told = len(geocode) > 2 and geocode[:3].isdigit()
+    return {int(geocode[:2]), int(geocode[:3]), int(geocode[1:3])} if is_told else set(range(1000))
 
 
 def _batches(
@@ -200,9 +200,7 @@ def _batches(
     schema = parquet.read_schema(files[0], filesystem=system)
     # Constraints may have no variances.
     needed = wanted.columns if wanted.kind == "DPQuery" else wanted.columns[:-1]
-    for name in needed:
-        if name not in schema.names:
-            raise ValueError(f"columns: there is no column {name!r}, but {', '.join(schema.names)}")
+    known(needed, schema.names, "columns: there is no column")
     fields = {name: schema.field(name).type for name in needed}
     for name, kind in fields.items():
         if hasattr(kind, "value_type") and pa.types.is_integer(kind.value_type):

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.checks import about, finite_number, real_numbers, shown
+from pymc_dapper.checks import about, finite_number, known, real_numbers, shown
 from pymc_dapper.mechanisms import NoisyMaxMechanism, QuantileMechanism
 
 NOISE_OF_MEASURE: dict[str, Any] = {
@@ -104,12 +104,7 @@ def asked_for(quantiles: Any, names: Sequence[str], noises: Sequence[Any]) -> Ma
             f"quantiles must be a dict of (alpha, candidates) by column, got {shown(quantiles)}"
         )
     held = [name for name, noise in zip(names, noises, strict=True) if noise in NOISE_OF_SUMMARY]
-    wrong = [name for name in quantiles if name not in held]
-    if wrong:
-        raise ValueError(
-            f"quantiles: the query has no quantile in a column {shown(wrong[0])}, but in "
-            f"{', '.join(held) or 'none'}"
-        )
+    known(quantiles, held, "quantiles: the query has no quantile in a column")
     return quantiles
 
 
@@ -161,7 +156,7 @@ def _check_version(made_by: Any) -> None:
         found = version(package)
     except PackageNotFoundError:
         return
-    if package == "opendp" and not found.startswith(tuple(f"{known}." for known in READ)):
+    if package == "opendp" and not found.startswith(tuple(f"{each}." for each in READ)):
         raise ValueError(
             f"measurement: how OpenDP {found} scores candidates isn't known here, but for versions "
             f"{', '.join(READ)}. If its scores and noise are those of QuantileMechanism, or of "

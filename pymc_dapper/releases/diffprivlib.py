@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from pymc_dapper.checks import about, finite_number, shown
+from pymc_dapper.checks import about, finite_number, known, shown
 from pymc_dapper.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -62,10 +62,7 @@ def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
         raise TypeError(
             f"mechanism must be one of diffprivlib's mechanisms, got {shown(mechanism)}"
         )
-    if kind not in KNOWN:
-        raise ValueError(
-            f"mechanism: diffprivlib's {kind} has no likelihood here, but {', '.join(KNOWN)}"
-        )
+    known([kind], KNOWN, "mechanism: there is no likelihood here of diffprivlib's")
     try:
         with about(f"mechanism: diffprivlib's {kind}"):
             return _read(kind, mechanism)

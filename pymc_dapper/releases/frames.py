@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import known, shown
 
 Columns = dict[str, list[Any]]
 
@@ -63,8 +63,7 @@ def columns_of(frame: Any, name: str = "frame", *, text_columns: Sequence[str] =
 
 def column(columns: Columns, name: str, what: str) -> list[Any]:
     """Return a column, or raise a ValueError that lists the columns."""
-    if name not in columns:
-        raise ValueError(f"{what}: there is no column {name!r}, but {', '.join(columns)}")
+    known([name], columns, f"{what}: there is no column")
     return columns[name]
 
 

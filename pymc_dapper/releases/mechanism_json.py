@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dapper import mechanisms
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict, kind_of
-from pymc_dapper.checks import about
+from pymc_dapper.checks import about, known
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import Clamping, Ranges, Rounding, Rule, Scaling, Threshold
@@ -113,9 +113,7 @@ def _names(of: Any) -> dict[str, bool]:
 
 def _arguments(kind: Any, given: dict[str, Any]) -> dict[str, Any]:
     names, of = _names(kind), kind.__name__
-    unknown = [key for key in given if key not in names]
-    if unknown:
-        raise ValueError(f"{of} has no '{unknown[0]}', but {', '.join(names)}")
+    known(given, names, f"{of} has no")
     missing = [key for key, must in names.items() if must and key not in given]
     if missing:
         raise ValueError(f"'{missing[0]}' of {of} is missing")

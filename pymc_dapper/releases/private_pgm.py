@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import choice, finite_number, shown, whole_number
+from pymc_dapper.checks import choice, finite_number, known, shown, whole_number
 from pymc_dapper.releases.arrays import noisy_counts
 from pymc_dapper.releases.labels import Coords, as_coords, check_used
 from pymc_dapper.releases.noise import NOISE
@@ -72,9 +72,7 @@ def read_measurements(
         name = " * ".join(map(str, clique)) or "total"
         again = sum(query.name.partition(" (")[0] == name for query in queries)
         name = f"{name} ({again + 1})" if again else name
-        unknown = [attribute for attribute in clique if attribute not in sizes]
-        if unknown:
-            raise ValueError(f"'{name}': the domain has no attribute {unknown[0]!r}")
+        known(clique, sizes, f"'{name}': the domain has no attribute")
         if not _is_marginal(each.query):
             raise ValueError(
                 f"'{name}': its query is another function of the marginal, not the marginal "

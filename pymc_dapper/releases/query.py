@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import shown, text
+from pymc_dapper.checks import known, shown, text
 from pymc_dapper.context import the_model
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.releases.labels import add_to_model, as_coords, as_dims
@@ -63,9 +63,7 @@ class Query:
             values = np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
         dims = as_dims(name, self.dims, released.ndim)
         coords = as_coords(f"'{name}':", self.coords)
-        unknown = [dim for dim in coords if dim not in dims]
-        if unknown:
-            raise ValueError(f"'{name}': there are coords of '{unknown[0]}', which isn't a dim")
+        known(coords, dims, f"'{name}': coords: there is no dim")
         for dim, length in zip(dims, released.shape, strict=True):
             if dim in coords and len(coords[dim]) != length:
                 raise ValueError(

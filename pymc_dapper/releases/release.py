@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.budget import ApproxDP, Budget, compose
 from pymc_dapper.budget.kinds import check_budget, is_below
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
-from pymc_dapper.checks import shown, text
+from pymc_dapper.checks import known, shown, text
 from pymc_dapper.releases.labels import as_coords, check_used
 from pymc_dapper.releases.margins import margin
 from pymc_dapper.releases.mechanism_json import (
@@ -149,11 +149,7 @@ class Release:
                     f"name, as in {method}({{{self.names[0]!r}: ...}}), got {shown(statistic)}"
                 )
             return getattr(self.queries[0], method)(statistic)
-        unknown = [name for name in statistic if name not in self.names]
-        if unknown:
-            raise ValueError(
-                f"statistic: the release has no query {unknown[0]!r}, but {', '.join(self.names)}"
-            )
+        known(statistic, self.names, "statistic: the release has no query")
         if not statistic:
             raise ValueError("statistic must hold one for a query at least, got none")
         return {name: getattr(self[name], method)(value) for name, value in statistic.items()}
@@ -399,8 +395,8 @@ def _query(content: Any, coords: Mapping[str, tuple[Any, ...]]) -> Query:
     dims = content["dims"]
     if not isinstance(dims, list):
         raise TypeError(f"'{name}': dims must be a list, got {shown(dims)}")
-    known = {dim: coords[dim] for dim in dims if isinstance(dim, str) and dim in coords}
-    return Query(name, _values(name, content["values"]), mechanism, dims, known)
+    own = {dim: coords[dim] for dim in dims if isinstance(dim, str) and dim in coords}
+    return Query(name, _values(name, content["values"]), mechanism, dims, own)
 
 
 def _values(name: str, written: Any) -> np.ndarray:
@@ -466,10 +462,10 @@ def _check_budget(budget: Budget, queries: Sequence[Query]) -> None:
 
 
 def _added_up(budgets: Sequence[Budget | None]) -> Budget | None:
-    known = [budget for budget in budgets if budget is not None]
-    if len(known) < len(budgets) or len({type(budget) for budget in known}) > 1:
+    told = [budget for budget in budgets if budget is not None]
+    if len(told) < len(budgets) or len({type(budget) for budget in told}) > 1:
         return None
     try:
-        return compose(*known)
+        return compose(*told)
     except ValueError:  # deltas that add up to 1 promise nothing
         return None

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pymc_dapper.checks import about, choice, flag, shown
+from pymc_dapper.checks import about, choice, flag, known, shown
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.releases.noise import NOISE
 
@@ -74,8 +74,7 @@ def smartnoise_mechanism(
     choice(column, "column", ("int", "float"))
     flag(clamp_counts, "clamp_counts")
     flag(censor_dims, "censor_dims")
-    if kind not in KINDS:
-        raise ValueError(f"mechanism: there is no noise {kind!r} here, but {', '.join(KINDS)}")
+    known([kind], KINDS, "mechanism: there is no noise")
     for needed in ("scale", *(["threshold"] if censor_dims else [])):
         if getattr(mechanism, needed, None) is None:
             raise ValueError(f"mechanism: its {needed} isn't told")

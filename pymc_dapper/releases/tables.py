@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import about, as_array, choice, names, shown
+from pymc_dapper.checks import about, as_array, choice, known, names, shown
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.releases.arrays import Cells, first_empty
 from pymc_dapper.releases.frames import Columns, column, columns_of
@@ -124,9 +124,7 @@ def _of_xarray(frame: Any, dims: Any, labels: Mapping[str, Any]) -> Any:
 
     def variable(name: str, what: str) -> Any:
         if hasattr(frame, "data_vars"):
-            if name not in frame.data_vars:
-                there = ", ".join(map(str, frame.data_vars))
-                raise ValueError(f"{what}: the Dataset has no variable {name!r}, but {there}")
+            known([name], frame.data_vars, f"{what}: the Dataset has no variable")
             return frame[name]
         if what == "values" and (frame.name in (None, name)):
             return frame
@@ -177,9 +175,7 @@ def _mechanism(name: str, wanted: Sequence[str], noise: Any, scale: Any, look_up
 def _of_query(name: str, wanted: Sequence[str], told: Any, what: str) -> Any:
     if not isinstance(told, Mapping):
         return told
-    unknown = [key for key in told if key not in wanted]
-    if unknown:
-        raise ValueError(f"{what} has {unknown[0]!r}, which isn't among values")
+    known(told, wanted, f"{what}: there is no column of values")
     if name not in told:
         raise ValueError(f"'{name}': {what} is missing")
     return told[name]

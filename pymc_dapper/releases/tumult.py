@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymc_dapper.checks import about, finite_number, names, shown
+from pymc_dapper.checks import about, finite_number, known, names, shown
 from pymc_dapper.mechanisms import IntervalQuantileMechanism, Mechanism
 from pymc_dapper.releases.noise import NOISE
 
@@ -75,9 +75,7 @@ def tumult_mechanisms(
     asked = {} if quantiles is None else quantiles
     if not isinstance(asked, Mapping):
         raise TypeError(f"quantiles must be a dict by column, got {shown(quantiles)}")
-    unknown = [name for name in asked if name not in columns]
-    if unknown:
-        raise ValueError(f"quantiles: {shown(unknown[0])} is none of the columns {columns}")
+    known(asked, columns, "quantiles: there is no column")
     return {
         name: _mechanism(name, each, asked.get(name))
         for name, each in zip(columns, told, strict=True)

@@ -180,39 +180,18 @@ def _value(name: str, value: Any) -> Value:
         if abs(number) > LARGEST:
             raise ValueError(f"grid['{name}']: {number} is too large for an array; give a string")
         return number
-    if isinstance(value, Real):
-        try:
-            real = float(value)
-        except OverflowError:
-            raise ValueError(
-                f"grid['{name}']: a number is too large for an array; give a string"
-            ) from None
-        if not math.isnan(real):
-            return real
+    if isinstance(value, Real) and not math.isnan(value):
+        return float(value)
     if isinstance(value, str):
-        return _text(name, str(value))
+        # Halves of characters can't be encoded, and a zero byte ends a text in an array.
+        if not value.isprintable():
+            raise ValueError(f"grid['{name}']: {value!r} can't be printed: give another text")
+        return str(value)
     raise TypeError(
         f"grid['{name}']: values must be numbers, bools or strings, which label the result, got "
         f"{value!r}. For anything else give a string, and look up in simulate and build what it "
         "stands for"
     )
-
-
-def _text(name: str, value: str) -> str:
-    """Check a text, which is to be hashed, stored and used as a label."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"grid['{name}']: {value!r} can't be encoded, as half of a surrogate pair is no "
-            "character. Give another text, and look up in simulate and build what it stands for"
-        ) from None
-    if "\0" in value:
-        raise ValueError(
-            f"grid['{name}']: {value!r} has a zero byte, with which arrays end a text. Give "
-            "another text"
-        )
-    return value
 
 
 def _of_one_type(values: list[Value]) -> list[Value]:

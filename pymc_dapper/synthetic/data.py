@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from xarray import DataArray, Dataset
 
 from pymc_dapper.assignment import Latent, find_latent
-from pymc_dapper.checks import flag, options, random_generator, whole_number
+from pymc_dapper.checks import flag, known, options, random_generator, whole_number
 from pymc_dapper.context import model_to_read
 from pymc_dapper.diagnostics._result import group
 from pymc_dapper.graphs.view import view_of
@@ -216,10 +216,7 @@ def _numbers(
 
 def _checked_labels(labels: Any, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
     given = options(labels, "labels")
-    for name in given:
-        if name not in names:
-            listed = ", ".join(f"'{each}'" for each in names)
-            raise ValueError(f"labels: there are no records '{name}', but {listed}")
+    known(given, names, "labels: there are no records")
     return given
 
 

@@ -157,7 +157,7 @@ def test_further_settings_are_rows_of_panels(result):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"var_names": "mu"}, "no parameters \\['mu'\\], but 'private', 'naive'"),
+        ({"var_names": "mu"}, "the study has no parameter 'mu', but private, naive"),
         ({"utility": "breadth"}, "no 'breadth' of 'private', but 'width'"),
         ({"x": "n"}, "'n' must be a setting"),
         ({"x": "mechanism"}, "'mechanism' must be a setting .* numbers"),

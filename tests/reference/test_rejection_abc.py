@@ -351,5 +351,5 @@ class TestRefusals:
             pm.Laplace("noisy", 0, 1, observed=3)
         with pytest.raises(ValueError, match="no free variables"):
             from_model(nothing_free)
-        with pytest.raises(ValueError, match="aren't free or deterministic"):
+        with pytest.raises(ValueError, match="the model has no free or deterministic variable"):
             from_model(poisson_models["potential"], var_names=["mu"])

@@ -99,7 +99,7 @@ def test_an_xarray_brings_its_dims():
         ({"scale": -1.0}, "'people': scale"),
         ({"scale": [1.0, 2.0]}, "'people': scale"),
         ({"scale": "sigma"}, "scale: there is no column 'sigma'"),
-        ({"scale": {"income": 1.0}}, "scale has 'income'"),
+        ({"scale": {"income": 1.0}}, "scale: there is no column of values 'income'"),
         ({"scale": "people"}, "'people': scale is 'people', a column of released values"),
         ({"noise": "staircase"}, "'people': noise must be"),
         ({"noise": {"income": "laplace"}}, "noise has 'income'"),

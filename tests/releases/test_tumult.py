@@ -118,7 +118,7 @@ def test_quantiles_that_tumult_drew_have_the_law_that_is_read(told):
 @pytest.mark.parametrize(
     ("kind", "quantiles", "message"),
     [
-        ("EXPONENTIAL", {"b": (0.5, 0, 9)}, "quantiles: 'b' is none of the columns"),
+        ("EXPONENTIAL", {"b": (0.5, 0, 9)}, "quantiles: there is no column 'b', but"),
         ("EXPONENTIAL", {"a": (0.5, 0, 9.5)}, "'a': quantile.*upper must be a whole number"),
         ("EXPONENTIAL", {"a": (5, 0, 9)}, "'a': quantile.*alpha must be"),
         ("LAPLACE", {"a": (0.5, 0, 9)}, "'a' isn't a quantile"),
