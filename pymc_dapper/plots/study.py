@@ -262,7 +262,7 @@ def _found(
     """Average utility and coverage of parameters over replicates."""
     given = [var_names] if isinstance(var_names, str) else var_names
     names = list(result.children) if given is None else list(given)
-    known(names, result.children, "the study has no parameter")
+    known(names, result.children, "var_names: the study has no parameter")
     if not names:
         raise ValueError("the study has no parameters: no cell is done")
     found = [_over_replicates(result[name].dataset, name, x, statistic) for name in names]

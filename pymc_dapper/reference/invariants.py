@@ -41,7 +41,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pymc_dapper.checks import places, whole_number
-from pymc_dapper.reference._constrained_noise import log_normaliser
 from pymc_dapper.reference._linear_invariants import Elimination, eliminate
 from pymc_dapper.reference._progress import progress
 
@@ -315,12 +314,12 @@ def log_likelihood(
     *,
     equalities: ArrayLike | None = None,
     inequalities: Inequalities | None = None,
-    normalised: bool = True,
 ) -> FloatArray:
-    """Log-likelihood of a release under equalities, for an analyst.
+    """Log-likelihood of a release under equalities, for an analyst: up to a constant.
 
     The noise is conditioned on A e = 0, whatever the confidential table. So the likelihood is the
-    product of the cells' densities, up to a constant, if ``A released = A statistic``, and else 0.
+    product of the cells' densities if ``A released = A statistic``, and else 0. The constant, which
+    conditioning divides by, is the same for all tables.
 
     Parameters
     ----------
@@ -334,10 +333,6 @@ def log_likelihood(
         Coefficients A of the invariants.
     inequalities : None
         Exists to explain that there is no such likelihood.
-    normalised : bool
-        Whether to include the constant. For noise of whole numbers it is minus the log of
-        P(A e = 0); for continuous noise it makes this a density over the cells that an elimination
-        doesn't solve for. For inference it isn't needed.
 
     Returns
     -------
@@ -347,7 +342,7 @@ def log_likelihood(
     Raises
     ------
     ValueError
-        If there are inequalities, if a shape makes no sense, or if the constant can't be computed.
+        If there are inequalities, or if a shape makes no sense.
     """
     if inequalities is not None:
         raise ValueError(
@@ -368,10 +363,7 @@ def log_likelihood(
     e = (values - tables).reshape(*tables.shape[:lead], values.size)
     rounding = 1e-9 * max(1.0, float(np.abs(values).sum()))
     kept = np.all(np.abs(e @ elimination.matrix.T) <= rounding, axis=-1)
-    log_density = np.where(kept, _log_density(noise, e).sum(axis=-1), -np.inf)
-    if normalised:
-        log_density = log_density - log_normaliser(noise, elimination)
-    return np.asarray(log_density)
+    return np.where(kept, _log_density(noise, e).sum(axis=-1), -np.inf)
 
 
 @dataclass(frozen=True, eq=False)

@@ -180,8 +180,15 @@ def _value(name: str, value: Any) -> Value:
         if abs(number) > LARGEST:
             raise ValueError(f"grid['{name}']: {number} is too large for an array; give a string")
         return number
-    if isinstance(value, Real) and not math.isnan(value):
-        return float(value)
+    if isinstance(value, Real):
+        try:
+            real = float(value)
+        except OverflowError:
+            raise ValueError(
+                f"grid['{name}']: a number is too large for an array; give a string"
+            ) from None
+        if not math.isnan(real):
+            return real
     if isinstance(value, str):
         # Halves of characters can't be encoded, and a zero byte ends a text in an array.
         if not value.isprintable():

@@ -141,5 +141,5 @@ def test_what_is_no_budget_is_not_taken_for_one_without_a_floor(calibrated, budg
 def test_input_that_is_no_result_is_reported(calibrated):
     with pytest.raises(TypeError, match="idata must be the DataTree that"):
         acceptance({"sample_stats": calibrated.sample_stats})
-    with pytest.raises(ValueError, match="no group 'sample_stats', but 'posterior'"):
+    with pytest.raises(ValueError, match="no group 'sample_stats', but posterior"):
         acceptance(xr.DataTree.from_dict({"posterior": calibrated.posterior.dataset}))

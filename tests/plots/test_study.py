@@ -158,7 +158,7 @@ def test_further_settings_are_rows_of_panels(result):
     ("options", "message"),
     [
         ({"var_names": "mu"}, "the study has no parameter 'mu', but private, naive"),
-        ({"utility": "breadth"}, "no 'breadth' of 'private', but 'width'"),
+        ({"utility": "breadth"}, "'private': the study has no 'breadth', but width"),
         ({"x": "n"}, "'n' must be a setting"),
         ({"x": "mechanism"}, "'mechanism' must be a setting .* numbers"),
     ],

@@ -57,7 +57,11 @@ def test_mechanisms_are_read(given, expected):
     [
         (library("Laplace", epsilon=0), ValueError, "Laplace: epsilon"),
         (library("Gaussian"), TypeError, "Gaussian doesn't tell its variance"),
-        (library("LaplaceFolded"), ValueError, "LaplaceFolded has no likelihood"),
+        (
+            library("LaplaceFolded"),
+            ValueError,
+            "of diffprivlib's 'LaplaceFolded', but Laplace",
+        ),
         (library("Laplace", sensitivity=0), ValueError, "Laplace: scale"),
         (
             library("Exponential", measure=[1.0], monotonic=True, utility=[1]),

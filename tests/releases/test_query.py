@@ -70,7 +70,7 @@ def test_a_statistic_with_its_dims_in_another_order_is_refused():
         ({"mechanism": 2.0}, TypeError, "mechanism must be a Mechanism"),
         ({"dims": "a"}, ValueError, "dims"),
         ({"coords": {"a": ["x"], "b": [1, 2, 3]}}, ValueError, "length 2 along 'a'"),
-        ({"coords": {"c": ["x"]}}, ValueError, "'c', which isn't a dim"),
+        ({"coords": {"c": ["x"]}}, ValueError, "there is no dim 'c', but a, b"),
         ({"values": pt.matrix()}, TypeError, "not symbolic"),
     ],
 )

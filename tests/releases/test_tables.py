@@ -102,7 +102,10 @@ def test_an_xarray_brings_its_dims():
         ({"scale": {"income": 1.0}}, "scale: there is no column of values 'income'"),
         ({"scale": "people"}, "'people': scale is 'people', a column of released values"),
         ({"noise": "staircase"}, "'people': noise must be"),
-        ({"noise": {"income": "laplace"}}, "noise has 'income'"),
+        (
+            {"noise": {"income": "laplace"}},
+            "there is no column of values 'income', but people",
+        ),
         ({"noise": {}}, "'people': noise is missing"),
         ({"noise": pmd.LaplaceMechanism(1.0)}, "'people': leave out scale"),
         ({"values": "persons"}, "values: there is no column 'persons'"),

@@ -135,7 +135,7 @@ def test_missing_input_is_reported(answers):
         synthetic_data(result(p=P), answers, sets=9)
     with pytest.raises(ValueError, match="n is for new people"):
         synthetic_data(result(p=P), answers, sets=2, n=3, latent=True)
-    with pytest.raises(ValueError, match="no records 'reply', but 'answer'"):
+    with pytest.raises(ValueError, match="no records 'reply', but answer"):
         synthetic_data(result(p=P), answers, sets=2, labels={"reply": ["no"]})
     with pytest.raises(ValueError, match="other than 0 to 0"):
         synthetic_data(result(p=P), answers, sets=8, labels={"answer": ["no"]})
