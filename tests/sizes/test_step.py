@@ -141,7 +141,12 @@ FAULTS = {
     "a record that isn't there counts": (
         reading_model,
         "_cumulated",
-        {"return first_sums(there)": "return first_sums(pt.roll(there, -1, axis=0))"},
+        {
+            "return pt.concatenate([at_none, at_none + pt.cumsum(added, axis=0)])": (
+                "return pt.concatenate("
+                "[at_none, at_none + pt.cumsum(pt.roll(added, -1, axis=0), axis=0)])"
+            )
+        },
     ),
     "sums of the old order": (
         steps,

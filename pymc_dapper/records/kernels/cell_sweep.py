@@ -70,9 +70,9 @@ def sweep_by_cell(
     total = np.zeros(n_cells)
     for i in range(n_present):
         for t in range(n_tables):
-            cell = cell_of(places, t, present, i)
-            if cell >= 0:
-                total[np.uint64(cell)] += 1
+            own = cell_of(places, t, present, i)
+            if own >= 0:
+                total[np.uint64(own)] += 1
     terms = np.empty(n_cells)
     n_impossible = 0
     for j in range(n_cells):

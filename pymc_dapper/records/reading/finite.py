@@ -123,7 +123,7 @@ class FiniteLaw:
         """Choose the values that correspond to uniform numbers, shape (n,)."""
         chosen = chosen_by(u, weights)
         return [
-            _entry(column, chosen).astype(x.dtype)
+            pt.constant(column)[chosen].astype(x.dtype)
             for x, column in zip(records, self.values.T, strict=True)
         ]
 
@@ -172,13 +172,6 @@ def conditional_law(
     largest = pt.switch(pt.isfinite(largest), largest, 0.0)
     scaled = [weight * pt.exp(log - largest) for weight, log in zip(weights, logs, strict=True)]
     return FiniteLaw(values, tuple(scaled), largest)
-
-
-def _entry(values: np.ndarray, index: TensorVariable) -> TensorVariable:
-    """Look values up, by arithmetic if they are consecutive."""
-    if np.array_equal(values, values[0] + np.arange(len(values))):
-        return index + values[0]
-    return pt.constant(values)[index]
 
 
 def _can_underflow(logs: Sequence[TensorVariable]) -> bool:

@@ -7,7 +7,6 @@ and PyMC's density is zero.
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -15,16 +14,15 @@ import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
-from pytensor.graph.traversal import ancestors, io_toposort
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random import basic as laws
-from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, always_true, bounds_of
 from pymc_dapper.graphs.checks import checks_of_records, localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.prior import all_entries
-from pymc_dapper.graphs.rebuild import dependent_variables, inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.records.reading.axis import tied
 from pymc_dapper.records.reading.factors import RecordWalk
@@ -84,42 +82,10 @@ def read_possible(
                 raise tied(rv, "a check of its parameters", "it isn't one of single records")
             valid.append(of_each)
         if valid:
-            parameters_of[rv] = _looked_up(reduce(pt.and_, valid), records)
+            parameters_of[rv] = reduce(pt.and_, valid)
             conditions.append(parameters_of[rv])
     whole = reduce(pt.and_, conditions) if conditions else None
     return Possible(whole, parameters_of)
-
-
-def _looked_up(condition: TensorVariable, records: Sequence[TensorVariable]) -> TensorVariable:
-    """Check each row of a table once, if records choose theirs and are more than its rows."""
-    dependent, [n] = dependent_variables(records, [condition]), condition.type.shape
-    lookups = [
-        node
-        for node in io_toposort([], [condition])
-        if isinstance(node.op, AdvancedSubtensor) and node.outputs[0] in dependent
-    ]
-    tables, indices = [x.inputs[0] for x in lookups], [x.inputs[1:] for x in lookups]
-    chosen = indices[0] if indices else []
-    if n is None or not chosen or any(x != chosen for x in indices):
-        return condition
-    lengths = tables[0].type.shape[: len(chosen)]
-    vectors = all(isinstance(x, TensorVariable) and x.type.ndim == 1 for x in chosen)
-    if not vectors or None in lengths or prod(lengths) >= n or not dependent.isdisjoint(tables):
-        return condition
-    if any(len(x.op.idx_list) != len(chosen) for x in lookups):
-        return condition
-    rows = {
-        x.outputs[0]: table.reshape((prod(lengths), *table.type.shape[len(chosen) :]))
-        for x, table in zip(lookups, tables, strict=True)
-    }
-    # What else has an entry for each record can't be put beside the rows of a table.
-    others = [y for node in io_toposort(list(rows), [condition]) for y in node.inputs]
-    if any(n in getattr(y.type, "shape", ()) for y in others if y not in dependent):
-        return condition
-    [of_rows] = rebuild([condition], rows)
-    if not set(records).isdisjoint(ancestors([of_rows])):
-        return condition
-    return of_rows.reshape(lengths)[tuple(chosen)]
 
 
 def _bounds_of_record(rv: TensorVariable) -> Bounds:

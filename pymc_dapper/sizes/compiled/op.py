@@ -9,9 +9,7 @@ from pytensor.graph.basic import Apply, Variable
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.sizes.kernels.draw import draw_index
-from pymc_dapper.sizes.kernels.first_sums import sums_of_first
 from pymc_dapper.sizes.kernels.shuffle import shuffled
-from pymc_dapper.sizes.reading.first_sums import FirstSums
 
 
 class Shuffle(KernelOp):
@@ -49,16 +47,6 @@ def _shuffle(op: Shuffle) -> Callable:
         return shuffled(rows.reshape((len(rows), -1)), uniforms).reshape(rows.shape)
 
     return shuffle
-
-
-@compiles(FirstSums)
-def _first_sums(op: FirstSums) -> Callable:
-    @numba_njit
-    def first_sums(rows):  # type: ignore[no-untyped-def]
-        sums = sums_of_first(rows.reshape((len(rows), -1)))
-        return sums.reshape((len(rows) + 1, *rows.shape[1:]))
-
-    return first_sums
 
 
 @compiles(DrawIndex)

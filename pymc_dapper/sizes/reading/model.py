@@ -22,7 +22,6 @@ from pymc_dapper.records.reading.factors import (
     read_factors,
 )
 from pymc_dapper.sizes.reading.exchangeable import what_ties
-from pymc_dapper.sizes.reading.first_sums import first_sums
 from pymc_dapper.sizes.reading.flags import (
     at_flags,
     check_lengths,
@@ -318,9 +317,9 @@ def _at_all_sizes(
 def _cumulated(there: TensorVariable, absent: TensorVariable) -> TensorVariable:
     """Return the sums with 0, 1, ..., N present rows."""
     there, absent = there.astype("float64"), absent.astype("float64")
-    if is_zero(absent):
-        return first_sums(there)
-    return first_sums(there - absent) + absent.sum(axis=0)
+    at_none = absent.sum(axis=0, keepdims=True)
+    added = there if is_zero(absent) else there - absent
+    return pt.concatenate([at_none, at_none + pt.cumsum(added, axis=0)])
 
 
 def _vectorised(

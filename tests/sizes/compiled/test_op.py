@@ -6,7 +6,6 @@ import pytensor.tensor as pt
 
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.sizes.compiled.op import DrawIndex, Shuffle
-from pymc_dapper.sizes.reading.first_sums import first_sums
 
 
 def test_compiled_operations_agree_with_python():
@@ -15,8 +14,6 @@ def test_compiled_operations_agree_with_python():
     outputs = [
         Shuffle()(rows, uniforms[:-1]),
         Shuffle()(of_one.astype("int8"), uniforms[:-1]),
-        first_sums(rows),
-        first_sums(of_one),
         DrawIndex(7)(of_one, uniforms[-1]),
     ]
     rng = np.random.default_rng(1)
