@@ -358,7 +358,7 @@ def one_chain(case, steps, draws, tune, seed):
         "moves": sum(moves[0][:1]) if moves else 0,
         "frames": sum(moves[0][1:]) if moves else 0,
         # Of records that walk; 0 if they are drawn anew.
-        "sweeps": next(step.n_walks for step in steps if isinstance(step, pmd.DapperStep)),
+        "sweeps": next(step.walks.number for step in steps if isinstance(step, pmd.DapperStep)),
         "told": bool(TOLD),
     }
 
