@@ -350,7 +350,7 @@ def one_chain(case, steps, draws, tune, seed):
         )
     posterior = idata.posterior
     # With the noise held fixed, and of frames.
-    moves = [step.n_moves for step in steps if isinstance(step, InterweaveStep)]
+    moves = [step.tuner.numbers for step in steps if isinstance(step, InterweaveStep)]
     return {
         "slowest": min(effective_draws(posterior[name].values[0]) for name in case.parameters),
         "slowest_sum": effective_draws(case.sums_of(posterior)),

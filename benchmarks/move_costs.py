@@ -20,7 +20,7 @@ import pytensor.tensor as pt
 import pymc_dapper as pmd
 from benchmarks._models import example
 from benchmarks.unknown_number import LAWS, ROOM, N, noise, release
-from pymc_dapper.interweaving.kernels.tuning import MAX_MOVES
+from pymc_dapper.interweaving.kernels.tuning import MOVES_IN_TUNING
 
 # Models -------------------------------------------------------------------------------------------
 
@@ -127,11 +127,11 @@ def costs_of(model, iterations):
         rest.append(process_time() - began)
         point, _ = step.step(point)
     kind = step._kinds[0]
-    step._fit(0)
+    step.tuner._fit(0)
     uniforms = [rng.random(x.type.shape) for x in kind.reading.uniforms]
     if kind.reading.numbers:
         uniforms.append(rng.random(len(kind.reading.numbers)))
-    fit = step.fits[0]
+    fit = step.tuner.fits[0]
 
     def moves(n):
         times, evaluations = [], []
@@ -142,7 +142,7 @@ def costs_of(model, iterations):
             evaluations.append(1 + outcome[1:].sum())
         return np.median(times), np.mean(evaluations)
 
-    (none, one), (several, many) = moves(0), moves(MAX_MOVES)
+    (none, one), (several, many) = moves(0), moves(MOVES_IN_TUNING)
     evaluation = (several - none) / (many - one)
     measured = evaluation, none - evaluation, np.median(rest)
     return [x / 1e3 for x in kind.costs], [1e6 * x for x in measured]

@@ -12,11 +12,10 @@ sources:
 - `reading.frame` again, for the mean and covariance of the noise. This needs maps with standard
   normal noise (`RecordMap.is_normal`); Bartlett's law replaces the prior.
 
-What `assign_steps` adds compiles nothing before a chain needs it (``when_needed``). One rule
-decides, `kernels.tuning.forgets_slowly`: after 40, 80, 160, ... iterations of tuning without moves,
-whether the first two are compiled; after a quarter of the rest, whether the last two are, too. Each
-chain asks for itself: chains in several processes compile each, or load what another one has left
-on disk. This is counted, never timed.
+What `assign_steps` adds compiles nothing before a chain needs it (``when_needed``). `tuner.Tuner`
+has the rule by which moves begin and their numbers are chosen. Each chain asks for itself: chains
+in several processes compile each, or load what another one has left on disk. Costs are counted,
+never timed.
 
 A move evaluates the log-density several times from all records. Columns of a table are therefore
 summed before they are joined (`graphs.joins`: 8 instead of 81 microseconds for 5,000 records of

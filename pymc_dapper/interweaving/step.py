@@ -24,21 +24,7 @@ from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import Kind, compile_moves
-from pymc_dapper.interweaving.kernels.moves import Fit
-from pymc_dapper.interweaving.kernels.tuning import (
-    DEFAULT_MOVES,
-    FEWEST_FOR_FRAMES,
-    FIRST_FIT,
-    MIN_MEASURED,
-    beside,
-    best_numbers_of_moves,
-    fit_draws,
-    forgets_slowly,
-    is_doubling,
-    moves_in_tuning,
-    moves_waste_time,
-    unfitted,
-)
+from pymc_dapper.interweaving.kernels.tuning import unfitted
 from pymc_dapper.interweaving.reading import NonCentredModel, read_non_centred
 from pymc_dapper.interweaving.reading.frame import (
     noise_has_a_frame,
@@ -46,6 +32,7 @@ from pymc_dapper.interweaving.reading.frame import (
     with_a_frame,
 )
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
+from pymc_dapper.interweaving.tuner import Tuner
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import building, telling_why, tells_why
 from pymc_dapper.steps.data import SharedData
@@ -55,18 +42,9 @@ from pymc_dapper.steps.variables import check_given, record_values
 
 @dataclass_state
 class InterweaveStepState(StepMethodState):
-    """The state that a chain needs to continue exactly where it stopped.
+    """The state that a chain needs to continue exactly where it stopped."""
 
-    Steps are counted from the first move on, or while there is none yet.
-    """
-
-    steps_done: int
-    tuning_steps: int
-    seen: list[np.ndarray]
-    n_moves: list[int]
-    fits: list[Fit]
-    tuning_paths: list[list[np.ndarray]]
-    tuning_evaluations: list[list[list[int]]]
+    tuning: dict[str, Any]
 
 
 class InterweaveStep(Step):
@@ -140,11 +118,10 @@ class InterweaveStep(Step):
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
     in tuning, and frozen after it (Nishihara et al. 2014). Tuning also chooses the numbers of moves
-    in an iteration: 0 to 16 with the noise held fixed (8 at most if an evaluation takes long), and
-    a number of each kind of frame. It takes those that give the most effective draws of the slowest
-    parameter per operation; operations are counted, not timed. Frames need 200 iterations of tuning
-    or more. If moves take longer than the other steps, and gain no more than chance may explain,
-    tuning ends early, with 0.
+    in an iteration, 0 to 16 with the noise held fixed, and as many of each kind of frame: those
+    that give the most effective draws of the slowest parameter per operation
+    (:class:`~pymc_dapper.interweaving.tuner.Tuner`). Operations are counted, not timed. Frames need
+    160 iterations of tuning or more.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn before
     each iteration. Absent records have noise, too: use the step after a :class:`DapperStep` that
@@ -331,82 +308,77 @@ class InterweaveStep(Step):
         return ", ".join(f"'{name}'" for name in self._reading.names(values))
 
     def _start_chain(self, tune: int, draws: int) -> None:
-        self.steps_done = 0
-        self.tuning_steps = tune
-        self.seen: list[np.ndarray] = []
-        self.n_moves = [DEFAULT_MOVES if self.moves is None else self.moves]
-        if self.when_needed:
-            self.n_moves = []
         moving = (*self._reading.parameters, *self._reading.numbers)
         dim = int(sum(np.prod(x.type.shape) for x in moving))
-        self.fits = [unfitted(np.zeros(dim))]
-        self._forget_paths()
+        self.tuner = Tuner(tune, dim, self.moves, waits=self.when_needed)
+
+    @property
+    def tuning(self) -> dict[str, Any]:
+        """The state of tuning, and what it has chosen."""
+        return vars(self.tuner)
+
+    @tuning.setter
+    def tuning(self, state: dict[str, Any]) -> None:
+        vars(self.tuner).update(state)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move the parameters, and the records with them."""
-        if self.steps_done == 0:
-            self.fits[0] = unfitted(self._flat(point))
-        tuning = self.steps_done < self.tuning_steps
-        made, looked_at = 0, 0
-        for which, chosen in enumerate(self.n_moves):
-            n_moves = self._moves_in_tuning() if tuning else chosen
+        tuner = self.tuner
+        if tuner.done == 0:
+            tuner.fits[0] = unfitted(self._flat(point))
+        numbers = tuner.to_make()
+        paths, evaluations = [], []
+        for which, n_moves in enumerate(numbers):
             if n_moves > 0:
-                point, path, evaluations = self._make(which, point, n_moves)
-                made, looked_at = made + n_moves, looked_at + sum(evaluations)
-                if tuning:
-                    self.tuning_paths[which].append(path)
-                    self.tuning_evaluations[which].append(evaluations)
-        self.steps_done += 1
-        stats = _statistics(made, looked_at)
-        if tuning and not self.n_moves:
-            stats[WARNING_STAT] = self._consider_moves(point)
-        elif tuning:
-            self._tune(point)
+                point, path, times = self._make(which, point, n_moves)
+                paths.append(path)
+                evaluations.append(times)
+        stats = _statistics(sum(numbers), sum(int(times.sum()) for times in evaluations))
+        if tuner.done < tuner.tune:
+            stats[WARNING_STAT] = self._tune(point, paths, evaluations)
+        else:
+            tuner.done += 1
         return point, [stats]
 
     @property
     def transitions(self) -> Sequence[Transition]:
         """Moves of each kind, and before them the numbers that they take."""
         found = []
-        for which, n_moves in enumerate(self.n_moves):
+        for which, n_moves in enumerate(self.tuner.numbers):
             if n_moves > 0:
-                found += self._kind(which).transitions(n_moves, self.fits[which])
+                found += self._kind(which).transitions(n_moves, self.tuner.fits[which])
         return found
 
     def ordinary(self) -> int:
         """Begin with the end of tuning, when moves are frozen."""
-        if self.steps_done < max(self.tuning_steps, 1):
+        if self.tuner.done < max(self.tuner.tune, 1):
             return 0
-        making = (self._kind(which) for which, n in enumerate(self.n_moves) if n > 0)
+        making = (self._kind(which) for which, n in enumerate(self.tuner.numbers) if n > 0)
         return sys.maxsize if all(kind.in_code for kind in making) else 0
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n iterations after tuning."""
         looked_at = sum((x[:, 1:].sum(axis=1) for x in told), np.zeros(n)).astype(int)
-        made = sum(self.n_moves)
+        made = sum(self.tuner.numbers)
         return [_statistics(made, number) for number in looked_at.tolist()]
 
     def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""
-        self.steps_done += n
-
-    def _moves_in_tuning(self) -> int:
-        """How many moves of each kind an iteration makes in tuning."""
-        return max(self.moves or 0, moves_in_tuning(self._kind(0).costs))
+        self.tuner.done += n
 
     def _make(
         self, which: int, point: PointType, n_moves: int
-    ) -> tuple[PointType, np.ndarray, list[int]]:
+    ) -> tuple[PointType, np.ndarray, np.ndarray]:
         """Make moves of a kind; return their path, and how often each was evaluated, too."""
         kind = self._kind(which)
         reading = kind.reading
         uniforms = [self.rng.random(x.type.shape) for x in reading.uniforms]
         if reading.numbers:
             uniforms.append(self.rng.random(len(reading.numbers)))
-        fit = self.fits[which]
+        fit = self.tuner.fits[which]
         *values, path, outcome = kind.call(point, uniforms, fit, n_moves, self.rng)
-        evaluations = [int(times) for times in outcome.tolist()[1:]]
-        if sum(evaluations) > 0:
+        evaluations = outcome[1:]
+        if evaluations.any():
             point = point.copy()
             point.update(zip(kind.names, values, strict=True))
         return point, path, evaluations
@@ -421,106 +393,43 @@ class InterweaveStep(Step):
         parts += [np.log(np.ravel(point[x.name]) + 0.5) for x in self._reading.numbers]
         return np.concatenate(parts).astype(np.float64)
 
-    def _tune(self, point: PointType) -> None:
-        """Fit the t distributions, ever more rarely; in the second half, count which moves pay."""
-        done = self.steps_done
-        if done == self.tuning_steps:
-            self._freeze()
-        elif self.moves is None and is_doubling(done, MIN_MEASURED) and self._wastes_time():
-            self.n_moves, self.tuning_steps = [0], done
-            self._forget_paths()
-        else:
-            half = self.tuning_steps // 2
-            if 2 < done == half or (done < half and is_doubling(done, FIRST_FIT)):
-                self._fit(done // 2)
-            if done == self.tuning_steps // 4:
-                self._consider_frames(point)
+    def _tune(
+        self, point: PointType, paths: Sequence[np.ndarray], evaluations: Sequence[np.ndarray]
+    ) -> SamplerWarning | None:
+        """Let the tuner look at an iteration; say so if moves begin."""
+        tuner = self.tuner
+        begins = tuner.watch(
+            self._flat(point),
+            paths,
+            evaluations,
+            [kind.costs for kind in self._kinds],
+            partial(self._compile_more, point),
+            len(point[self._framed[0].name]) if self._framed else 0,
+        )
+        if tuner.done == tuner.tune and tuner.unmoved.any() and self._reading.records:
+            self._warn_that_it_is_alone(tuner.unmoved)
+        if not begins:
+            return None
+        return notice_of(
+            f"InterweaveStep: draws of {self._quoted(self._reading.parameters)} forget "
+            "slowly, given the records. From here on they move together with the records, "
+            "which was compiled in tuning"
+        )
 
-    def _consider_moves(self, point: PointType) -> SamplerWarning | None:
-        """Begin to move if a parameter has a long memory, and say so."""
-        self.seen.append(self._flat(point))
-        done, left = self.steps_done, self.tuning_steps - self.steps_done
-        if not left:
-            self.seen = []
-        elif is_doubling(done, MIN_MEASURED) and forgets_slowly(np.array(self.seen[done // 4 :])):
+    def _compile_more(self, point: PointType) -> list[np.ndarray]:
+        """Compile the kinds that come next; return where frames begin."""
+        if not self.tuner.numbers:
             self._kind(0)
-            self.steps_done, self.tuning_steps = 0, left
-            self.seen, self.n_moves = [], [DEFAULT_MOVES]
-            self._forget_paths()
-            return notice_of(
-                f"InterweaveStep: draws of {self._quoted(self._reading.parameters)} forget "
-                "slowly, given the records. From here on they move together with the records, "
-                "which was compiled in tuning"
-            )
-        return None
-
-    def _consider_frames(self, point: PointType) -> None:
-        """Move frames, too, if a parameter has a long memory."""
-        if not self._framed or self.moves is not None or self.tuning_steps < FEWEST_FOR_FRAMES:
-            return
-        # Early iterations count, too: a short stretch may not show a long memory.
-        paths, _ = self._measured(0, self.steps_done // 4)
-        if not forgets_slowly(paths[:, -1]):
-            return
-        rng, n_rows = np.random.default_rng(0), len(point[self._framed[0].name])
-        for which in (1, 2) if noise_has_a_frame(self._reading, self._framed) else (1,):
+            return []
+        both = noise_has_a_frame(self._reading, self._framed)
+        rng, starts = np.random.default_rng(0), []
+        for which in (1, 2)[: 1 + both] if self._framed else ():
             kind = self._kind(which)
             *_, path, _ = kind.call(point, [], unfitted(np.zeros(kind.dim)), 0, rng)
-            self.fits.append(beside(self.fits[0], path[0], n_rows))
-            self.n_moves.append(DEFAULT_MOVES)
-            self.tuning_paths.append([])
-            self.tuning_evaluations.append([])
+            starts.append(path[0])
+        return starts
 
-    def _wastes_time(self) -> bool:
-        """Whether recent iterations show that moves aren't worth their cost in tuning."""
-        done = self.steps_done
-        since = min(done // 2, done - MIN_MEASURED)
-        alone = len(self.n_moves) == 1
-        return alone and moves_waste_time(*self._measured(0, since), self._kind(0).costs)
-
-    def _fit(self, since: int) -> None:
-        """Fit the t distributions to the paths since an iteration."""
-        for which in range(len(self.n_moves)):
-            paths, _ = self._measured(which, since)
-            if len(paths) > 2:
-                self.fits[which] = fit_draws(paths[:, -1])
-
-    def _freeze(self) -> None:
-        """Use the results of the second half of tuning."""
-        half = self.tuning_steps // 2
-        if self.moves is None:
-            kinds = range(len(self.n_moves))
-            measured = [self._measured(which, half) for which in kinds]
-            paths, evaluations = zip(*measured, strict=True)
-            best = best_numbers_of_moves(paths, evaluations, [self._kind(k).costs for k in kinds])
-            # If no other step moves the parameters, some moves must be made.
-            moved = self._reading.records or any(best)
-            self.n_moves = best if moved else [self._moves_in_tuning()]
-        self._fit(half)
-        if self._reading.records:
-            self._warn_if_alone()
-        self._forget_paths()
-
-    def _measured(self, which: int, since: int) -> tuple[np.ndarray, np.ndarray]:
-        """Paths, and how many evaluations their moves took, from an iteration of tuning on."""
-        # Those of frames begin later.
-        begin = max(len(self.tuning_paths[which]) - (self.steps_done - since), 0)
-        paths, evaluations = self.tuning_paths[which], self.tuning_evaluations[which]
-        return np.array(paths[begin:]), np.array(evaluations[begin:])
-
-    def _forget_paths(self) -> None:
-        # Lists, so that a state has only what was recorded.
-        self.tuning_paths: list[list[np.ndarray]] = [[] for _ in self.n_moves]
-        self.tuning_evaluations: list[list[list[int]]] = [[] for _ in self.n_moves]
-
-    def _warn_if_alone(self) -> None:
-        dim, n = len(self.fits[0].location), len(self.tuning_paths[-1])
-        before = np.array([path[0] for path in self.tuning_paths[0][-n:][1:]])
-        after = np.array([path[-1, :dim] for path in self.tuning_paths[-1][:-1]])
-        # Coordinates are computed from values, and values from coordinates, to rounding.
-        unmoved = np.all(np.isclose(before, after, rtol=1e-9, atol=1e-9), axis=0)
-        if n < MIN_MEASURED or not unmoved.any():
-            return
+    def _warn_that_it_is_alone(self, unmoved: np.ndarray) -> None:
         parameters = self._reading.parameters
         parts = split(unmoved, [x.type.shape for x in parameters])
         names = self._quoted([x for x, part in zip(parameters, parts, strict=True) if part.any()])

@@ -13,12 +13,8 @@ import pytest
 from pymc.step_methods.state import equal_dataclass_values
 
 from pymc_dapper import DapperStep, ReadingError
-from pymc_dapper.interweaving import step as interweave
-from pymc_dapper.interweaving.kernels.tuning import (
-    DEFAULT_MOVES,
-    MAX_MOVES,
-    MIN_MEASURED,
-)
+from pymc_dapper.interweaving import tuner
+from pymc_dapper.interweaving.kernels.tuning import DEFAULT_MOVES, MIN_MEASURED, MOVES_IN_TUNING
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.against_python import assert_same_in_python
 from tests.evaluated_in_python import REWRITTEN, evaluated_in_python
@@ -165,14 +161,14 @@ def test_what_was_learnt_is_frozen_after_tuning_and_forgotten_by_the_next_chain(
     points = walk(step, started(model), np.random.default_rng(7), 40, tune=100)
     for _ in range(100):
         next(points)
-    learnt = step.fits[0]
+    learnt = step.tuner.fits[0]
     assert not np.array_equal(learnt.factor, np.eye(2))
-    assert [stat["interweave_moves"] for _, stat in points] == step.n_moves * 40
-    assert equal_dataclass_values(step.fits[0], learnt)
-    assert step.tuning_paths == [[]]
+    assert [stat["interweave_moves"] for _, stat in points] == step.tuner.numbers * 40
+    assert equal_dataclass_values(step.tuner.fits[0], learnt)
+    assert step.tuner.paths == [[]]
     step.setup_chain(np.random.default_rng(8), tune=0, draws=5)
-    np.testing.assert_array_equal(step.fits[0].factor, np.eye(2))
-    assert step.n_moves == [DEFAULT_MOVES]
+    np.testing.assert_array_equal(step.tuner.fits[0].factor, np.eye(2))
+    assert step.tuner.numbers == [DEFAULT_MOVES]
 
 
 def test_a_step_does_not_change_the_point_it_is_given(model, step):
@@ -291,11 +287,11 @@ def test_without_records_the_parameters_are_moved_alone():
 def test_where_nothing_else_moves_parameters_some_moves_are_made(monkeypatch):
     with pm.Model() as model:
         b = pm.Normal("b")
-    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *arguments: [0])
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *arguments: [0])
     with evaluated_in_python():
         step = InterweaveStep([b], model=model)
         list(walk(step, model.initial_point(), np.random.default_rng(1), 1, tune=MIN_MEASURED))
-    assert step.n_moves == [MAX_MOVES]
+    assert step.tuner.numbers == [MOVES_IN_TUNING]
 
 
 def test_what_is_wrong_with_the_arguments_is_said(model):
@@ -324,9 +320,9 @@ def test_the_progress_bar_has_room_for_what_people_look_at(step):
 @pytest.fixture
 def with_frames(monkeypatch):
     """A model with records whose frames are moved as soon as can be, in Python."""
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: True)
-    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
-    monkeypatch.setattr(interweave, "FEWEST_FOR_FRAMES", 24)
+    monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
+    monkeypatch.setattr(tuner, "MIN_MEASURED", 6)
     with pm.Model() as model, evaluated_in_python():
         mu = pm.Normal("mu", 0, 1)
         x = pm.LogNormal("x", mu, 1, shape=6)
@@ -348,7 +344,7 @@ def several(model):
 @pytest.fixture
 def waiting(with_frames, monkeypatch):
     """The same model's step, which asks after 8 iterations, and again after twice as many."""
-    monkeypatch.setattr(interweave, "MIN_MEASURED", 8)
+    monkeypatch.setattr(tuner, "MIN_MEASURED", 8)
     model, _ = with_frames
     records = [model["x"], model["y"]]
     return model, lambda: InterweaveStep([model["mu"]], records=records, when_needed=True)
@@ -362,7 +358,7 @@ def asked(monkeypatch, answers):
         looked.append(len(parameters))
         return next(answers)
 
-    monkeypatch.setattr(interweave, "forgets_slowly", answer)
+    monkeypatch.setattr(tuner, "forgets_slowly", answer)
     return looked
 
 
@@ -379,7 +375,7 @@ def test_moves_begin_in_tuning_if_a_parameter_crawls(waiting, monkeypatch):
             assert after is point
     # Three quarters of what was seen, also before frames: a quarter of the 32 iterations left.
     assert looked == [6, 12, 6]
-    assert made == [0] * 16 + [MAX_MOVES] * 32 + [1] * 4
+    assert made == [0] * 16 + [MOVES_IN_TUNING] * 32 + [1] * 4
     [said] = [x for x in told if x is not None]
     assert told[15] is said
     assert said.level == "info"
@@ -419,7 +415,7 @@ def test_moves_that_are_not_needed_are_never_compiled(waiting, monkeypatch):
             assert after is point
             assert stat["interweave_moves"] == 0
             assert np.isnan(stat["interweave_accept"])
-        assert step.seen == []
+        assert step.tuner.seen == []
     assert looked == [6, 12]
     assert step._kinds == []
 
@@ -439,12 +435,12 @@ def test_a_state_of_a_step_that_waits_restores_a_draw_exactly(waiting, monkeypat
     model, build = waiting
 
     def rest(step, point):
-        monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: len(parameters) == 6)
+        monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: len(parameters) == 6)
         for _ in range(3):
             point, stats = step.step(point)
         return point, stats[0]["interweave_moves"]
 
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: len(parameters) == 6)
+    monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: len(parameters) == 6)
     step = build()
     *_, (point, _) = islice(walk(step, several(model), np.random.default_rng(7), 9, tune=28), stop)
     saved = cloudpickle.dumps(step.sampling_state)
@@ -482,18 +478,17 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
         assert np.array_equal(after["y"], point["y"]) == (len(made) <= 6)
         assert np.isfinite(logps(after))
         point = after
-    assert made == [MAX_MOVES] * 6 + [3 * MAX_MOVES] * 18 + [3] * 4
+    assert made == [MOVES_IN_TUNING] * 6 + [3 * MOVES_IN_TUNING] * 18 + [3] * 4
     step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
-    assert step.n_moves == [DEFAULT_MOVES]
+    assert step.tuner.numbers == [DEFAULT_MOVES]
 
 
-def test_fits_come_in_the_first_half_of_tuning_and_at_its_end(with_frames, monkeypatch):
-    monkeypatch.setattr(interweave, "FIRST_FIT", 4)
+def test_fits_come_in_the_first_half_of_tuning_and_at_its_end(with_frames):
     model, build = with_frames
     step = build()
     walked = walk(step, several(model), np.random.default_rng(3), 6, tune=24)
-    fitted = [[fit.location for fit in step.fits] for _ in walked]
-    for which, expected in enumerate([[8, 12, 24], [12, 24], [12, 24]]):
+    fitted = [[fit.location for fit in step.tuner.fits] for _ in walked]
+    for which, expected in enumerate([[6, 12, 24], [12, 24], [12, 24]]):
         seen = [fits[which] if len(fits) > which else None for fits in fitted]
         first = next(k for k, x in enumerate(seen) if x is not None)
         changed = [k + 1 for k in range(first + 1, 30) if not np.array_equal(seen[k - 1], seen[k])]
@@ -505,7 +500,7 @@ def test_a_given_number_of_moves_counts_those_with_the_noise_held_fixed(with_fra
     with model:
         step = InterweaveStep([model["mu"]], records=[model["x"], model["y"]], moves=1)
     for _, stat in walk(step, several(model), np.random.default_rng(3), 2, tune=30):
-        assert stat["interweave_moves"] in (1, MAX_MOVES)
+        assert stat["interweave_moves"] in (1, MOVES_IN_TUNING)
 
 
 @pytest.mark.parametrize("stop", [12, pytest.param(26, marks=pytest.mark.long)])
@@ -536,12 +531,3 @@ def test_frames_see_shared_data_that_were_set_between_chains(with_frames):
     assert not np.array_equal(last(), before)
     model.set_data("released", 3.0)
     np.testing.assert_array_equal(last(), before)
-
-
-def test_moves_given_up_are_never_made_again(model, monkeypatch):
-    monkeypatch.setattr(interweave, "moves_waste_time", lambda *measured: True)
-    with model, evaluated_in_python():
-        step = InterweaveStep([model["mu"], model["sigma"]], records=[model["x"], model["k"]])
-    walked = walk(step, started(model), np.random.default_rng(3), 5, tune=60)
-    made = [stat["interweave_moves"] for _, stat in walked]
-    assert made == [MAX_MOVES] * MIN_MEASURED + [0] * (65 - MIN_MEASURED)

@@ -12,6 +12,7 @@ from scipy import stats
 import pymc_dapper as pmd
 from pymc_dapper.graphs import local_draws
 from pymc_dapper.interweaving import step as interweave
+from pymc_dapper.interweaving import tuner
 from pymc_dapper.interweaving.reading.frame import read_frame
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.monte_carlo import z_score_of_mean
@@ -67,7 +68,7 @@ def by_frames_alone(model, epsilon, n_moves, iterations=8_000, tune=600):
             x, mu, variance = point["x"], point["mu"], np.exp(point["variance_log__"])
             fourth = ((x - x.mean()) ** 4).mean()
             seen.append(summaries(mu, variance, x.sum(), (x**2).sum(), fourth))
-    assert frames.n_moves == n_moves
+    assert frames.tuner.numbers == n_moves
     late = np.array(seen).T
     return np.abs(
         [z_score_of_mean(*each) for each in zip(late, expected_summaries(scale), strict=True)]
@@ -77,16 +78,16 @@ def by_frames_alone(model, epsilon, n_moves, iterations=8_000, tune=600):
 @pytest.fixture(params=[[0, 4, 0], [0, 0, 4]], ids=["records", "noise"])
 def frames_only(monkeypatch, request):
     """Four moves of one of both frames, and none with the noise held fixed."""
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: True)
-    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: list(request.param))
+    monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: list(request.param))
     return request.param
 
 
 @pytest.fixture
 def frames_too(monkeypatch):
     """Two moves of each frame, wherever these might be of use."""
-    monkeypatch.setattr(interweave, "forgets_slowly", lambda parameters: True)
-    monkeypatch.setattr(interweave, "best_numbers_of_moves", lambda *_: [1, 2, 2])
+    monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: [1, 2, 2])
     return monkeypatch
 
 
@@ -153,7 +154,7 @@ def joint_scores(steps, model, n_moves, draws=10_000, tune=600):
         n + n**2 + WIDTH**2,
     ]
     expected += [n, n + 1, 2 * n * SLOPE, 2 * SLOPE * (n + 1), 0]
-    assert steps[-1].n_moves == n_moves
+    assert steps[-1].tuner.numbers == n_moves
     pairs = zip(np.array(seen).T, expected, strict=True)
     return np.abs([z_score_of_mean(*each) for each in pairs])
 
@@ -235,7 +236,7 @@ def regression_scores(epsilon, iterations=20_000, tune=600):
             x, y = point["x"], point["y"]
             seen.append(of_regression(point["b"], x @ x, x @ y, y @ y))
     [frames] = (step for step in steps if isinstance(step, InterweaveStep))
-    assert frames.n_moves == [1, 2, 2]
+    assert frames.tuner.numbers == [1, 2, 2]
     [walks] = (step for step in steps if isinstance(step, pmd.DapperStep))
     assert walks.walks.number > 0
     pairs = zip(np.array(seen).T, expected_of_regression(scale), strict=True)

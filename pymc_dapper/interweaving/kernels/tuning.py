@@ -7,31 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dapper.interweaving.kernels.moves import Fit, skewed
-from pymc_dapper.kernels.effective_draws import effective_draws, memory
+from pymc_dapper.kernels.effective_draws import memory
 
-FEWEST_IN_TUNING = 8
-"""Moves of each kind per iteration in tuning, and at most afterwards, if moves are expensive."""
-
-MAX_MOVES = 16
-"""The same if moves are cheap relative to the rest of an iteration."""
-
-EVALUATIONS = 5.0
-"""Approximate cost of a move."""
+MOVES_IN_TUNING = 16
+"""Moves of each kind per iteration in tuning, and at most after it."""
 
 DEFAULT_MOVES = 4
 """Moves per iteration if tuning was too short to choose."""
 
 MIN_MEASURED = 40
-"""Iterations needed to choose."""
-
-FIRST_FIT = 50
-"""Iterations before the first fit; each later fit comes after twice as many."""
-
-FEWEST_FOR_FRAMES = 200
-"""With fewer iterations of tuning, frames don't move."""
+"""Iterations needed to choose, to ask, or to fit."""
 
 LONG = 2.0
-"""Frames move if the slowest parameter forgets in more iterations than that."""
+"""Moves begin if the slowest parameter takes more iterations than that to forget."""
 
 LEVELS = np.arange(1, 64) / 64
 """Of the quantiles by which skewness is judged."""
@@ -52,16 +40,13 @@ EVALUATION = 150.0
 SET_UP, SET_UP_OF_ENTRY = 8_000.0, 0.7
 """To make any move at all, and for each entry of the records: variates, and arrays passed on."""
 
-REST, REST_OF_PARAMETER, REST_OF_ENTRY = 30_000.0, 20_000.0, 20.0
-"""The other steps: the sampling loop, each parameter's own step, and noise and decisions of a sweep
-for each entry of the records."""
+REST, REST_OF_PARAMETER, REST_OF_ENTRY = 150_000.0, 100_000.0, 100.0
+"""The other steps: the sampling loop, each parameter's own step, and records, for each of their
+entries. As if parameters had NUTS: where their step is quicker, a few moves too many cost little,
+and where it is NUTS, a few too few cost much."""
 
-LONGER = 5.0
-"""Factor on the counted cost of the other steps, because the parameters' own step may be NUTS."""
-
-PASSES = 2.0
-"""The other steps make at least this number of passes over an evaluation's work: a sweep makes
-proposals, and adds up present and proposed contributions."""
+PASSES = 10.0
+"""The other steps make about this number of passes over an evaluation's work."""
 
 
 class Costs(NamedTuple):
@@ -86,12 +71,6 @@ def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int)
         SET_UP + SET_UP_OF_ENTRY * n_entries + set_up,
         rest + PASSES * evaluation,
     )
-
-
-def moves_in_tuning(costs: Costs) -> int:
-    """Return the moves per iteration that take at most as long as the rest of it, within bounds."""
-    as_long = LONGER * costs.rest / (EVALUATIONS * costs.evaluation)
-    return int(min(max(as_long, FEWEST_IN_TUNING), MAX_MOVES))
 
 
 def unfitted(start: np.ndarray) -> Fit:
@@ -163,7 +142,7 @@ def best_numbers_of_moves(
     iteration is about the product of those of all steps; exactly so if parameters and records are
     normal. With autocorrelation r, n draws are worth n (1 - r) / (1 + r). The slowest parameter
     counts. An autocorrelation below its standard error counts as that error: otherwise, among many
-    that are almost zero, the accidentally smallest would decide the number of moves.
+    that are almost zero, the accidentally smallest would decide.
 
     Parameters
     ----------
@@ -175,41 +154,18 @@ def best_numbers_of_moves(
     costs : sequence of Costs
         Of each kind. The rest of an iteration is that of the first.
     """
-    if len(paths[0]) < MIN_MEASURED:
+    n, dim = len(paths[0]), paths[0].shape[-1]
+    if n < MIN_MEASURED:
         return [min(DEFAULT_MOVES, made.shape[1]) for made in evaluations]
-    dim, in_tuning = paths[0].shape[-1], tuple(made.shape[1] for made in evaluations)
     left = _correlation(paths[-1][:-1, -1, :dim], paths[0][1:, 0])
-    taken = np.array(LONGER * costs[0].rest)
+    taken = np.array(costs[0].rest)
     for path, made, cost in zip(paths, evaluations, costs, strict=True):
         left = left[..., None, :] * _within(path[..., :dim])
         moves = cost.set_up + cost.evaluation * np.cumsum(made.mean(axis=0))
         taken = taken[..., None] + np.concatenate([[0.0], moves])
-    untold = 1 / np.sqrt(len(paths[0]))
-    left = np.clip(left, untold, 1 - 1e-6)
-    slower = _log_left(paths[-1][:, -1, :dim], untold) / np.log(left[in_tuning])
-    slowest = (left ** np.minimum(slower, 1.0)).max(axis=-1)
+    slowest = np.clip(left, 1 / np.sqrt(n), 1 - 1e-6).max(axis=-1)
     worth = (1 - slowest) / (1 + slowest)
     return [int(k) for k in np.unravel_index(np.argmax(worth / taken), worth.shape)]
-
-
-def _log_left(seen: np.ndarray, least: float) -> np.ndarray:
-    """Logarithm of an iteration's autocorrelation, shape (n, d), by effective draws.
-
-    If only a part has a long memory, one autocorrelation underestimates it.
-    """
-    memories = np.nan_to_num(len(seen) / effective_draws(seen), nan=np.inf)
-    return np.log(np.clip(1 - 2 / (memories + 1), least, 1 - 1e-6))
-
-
-def moves_waste_time(paths: np.ndarray, evaluations: np.ndarray, costs: Costs) -> bool:
-    """Whether moves cost more than the rest of an iteration, which leaves next to nothing.
-
-    The autocorrelation is then below its own standard error. Takes the arguments of
-    :func:`best_numbers_of_moves`, for one kind.
-    """
-    moves = costs.set_up + costs.evaluation * evaluations.sum(axis=1).mean()
-    left = _correlation(paths[:-1, -1], paths[1:, 0]).max()
-    return bool(moves > costs.rest and left <= 2 / np.sqrt(len(paths)))
 
 
 def forgets_slowly(parameters: np.ndarray) -> bool:

@@ -1,0 +1,152 @@
+"""How InterweaveStep moves: found in tuning, by what moves did; no chain is needed to try it."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pymc_dapper.interweaving.kernels.tuning import (
+    DEFAULT_MOVES,
+    MIN_MEASURED,
+    MOVES_IN_TUNING,
+    Costs,
+    beside,
+    best_numbers_of_moves,
+    fit_draws,
+    forgets_slowly,
+    is_doubling,
+    unfitted,
+)
+
+
+class Tuner:
+    """How many moves of each kind an iteration makes, and along which ellipses.
+
+    The rule: an iteration makes the numbers of moves with the most effective draws of the slowest
+    parameter per cost. The second half of tuning makes 16 moves of each kind, and notes what they
+    and the other steps leave of the parameters' autocorrelation. What can't be told from zero, by
+    its standard error, counts as that error, so no moves are made for chance. A cost is a number of
+    operations, counted and not timed, so a seed gives the same draws. Moves begin where a parameter
+    is seen to take more than two iterations to forget: with the noise held fixed after 40, 80, 160,
+    ... iterations, and of frames after a quarter of what is left.
+
+    All attributes are a chain's state.
+
+    Attributes
+    ----------
+    numbers : list of int
+        Moves of each kind after tuning: with the noise held fixed, then of frames.
+    fits : list of Fit
+        The ellipses of each kind.
+    done, tune : int
+        Iterations, and how many of them tune; from the first move on, or while there is none yet.
+    unmoved : ndarray of bool
+        Coordinates that nothing but the moves has changed, by the end of tuning.
+    """
+
+    def __init__(self, tune: int, dim: int, moves: int | None = None, *, waits: bool = False):
+        self.done, self.tune, self.moves = 0, tune, moves
+        self.numbers = [] if waits else [DEFAULT_MOVES if moves is None else moves]
+        self.fits = [unfitted(np.zeros(dim))]
+        self.unmoved = np.zeros(dim, dtype=bool)
+        self._forget()
+
+    def to_make(self) -> list[int]:
+        """Return the moves of each kind that the next iteration is to make."""
+        if self.done >= self.tune:
+            return self.numbers
+        return [max(self.moves or 0, MOVES_IN_TUNING)] * len(self.numbers)
+
+    def watch(
+        self,
+        values: np.ndarray,
+        paths: Sequence[np.ndarray],
+        evaluations: Sequence[np.ndarray],
+        costs: Sequence[Costs],
+        more: Callable[[], Sequence[np.ndarray]],
+        n_rows: int = 1,
+    ) -> bool:
+        """Look at an iteration of tuning; return whether moves begin with the next one.
+
+        Parameters
+        ----------
+        values : ndarray, shape (d,)
+            The parameters' coordinates after it.
+        paths, evaluations : sequence of ndarray, shapes (k + 1, d) and (k,)
+            What the moves of each kind passed, and how often each looked at the log-density.
+        costs : sequence of Costs
+            Of each kind.
+        more : callable
+            Compiles the kinds that are needed next, the first or frames of ``n_rows`` rows, and
+            returns where these begin.
+        """
+        self.done += 1
+        for k, path in enumerate(paths):
+            self.paths[k].append(path)
+            self.evaluations[k].append(evaluations[k])
+        begins = not self.numbers
+        if begins or self.done <= self.tune // 4:
+            self.seen.append(values)
+        if self.done == self.tune:
+            self._choose(costs)
+        elif begins and is_doubling(self.done, MIN_MEASURED) and self._forgets_slowly():
+            more()
+            self.done, self.tune, self.numbers = 0, self.tune - self.done, [DEFAULT_MOVES]
+            self._forget()
+            return True
+        elif not begins:
+            half = self.tune // 2
+            if self.done == half or (self.done < half and is_doubling(self.done, MIN_MEASURED)):
+                self._fit(self.done // 2)
+            quarter = self.moves is None and self.done == self.tune // 4 >= MIN_MEASURED
+            if quarter and self._forgets_slowly():
+                for start in more():
+                    self.fits.append(beside(self.fits[0], start, n_rows))
+                    self.numbers.append(DEFAULT_MOVES)
+                    self.paths.append([])
+                    self.evaluations.append([])
+        return False
+
+    def _forgets_slowly(self) -> bool:
+        # Early iterations count, too: a short stretch may not show a long memory.
+        return forgets_slowly(np.array(self.seen[self.done // 4 :]))
+
+    def _fit(self, since: int) -> None:
+        """Fit the t distributions to the paths since an iteration."""
+        for k in range(len(self.numbers)):
+            path, _ = self._since(k, since)
+            if len(path) > 2:
+                self.fits[k] = fit_draws(path[:, -1])
+
+    def _since(self, k: int, since: int) -> tuple[np.ndarray, np.ndarray]:
+        """Paths and evaluations of a kind, from an iteration on; those of frames begin later."""
+        begin = max(len(self.paths[k]) - (self.done - since), 0)
+        return np.array(self.paths[k][begin:]), np.array(self.evaluations[k][begin:])
+
+    def _choose(self, costs: Sequence[Costs]) -> None:
+        """Fix numbers and fits, by the second half of tuning."""
+        half, kinds = self.tune // 2, range(len(self.numbers))
+        if self.numbers:
+            measured = [self._since(k, half) for k in kinds]
+            paths, evaluations = zip(*measured, strict=True)
+            self.unmoved = self._unmoved()
+            if self.moves is None:
+                self.numbers = best_numbers_of_moves(paths, evaluations, costs)
+                if self.unmoved.any() and not any(self.numbers):
+                    self.numbers[0] = MOVES_IN_TUNING
+        self._fit(half)
+        self._forget()
+
+    def _unmoved(self) -> np.ndarray:
+        """Find coordinates that stay the same between the moves of two iterations."""
+        n, dim = len(self.paths[-1]), len(self.unmoved)
+        before = np.array([path[0] for path in self.paths[0][-n:][1:]])
+        after = np.array([path[-1, :dim] for path in self.paths[-1][:-1]])
+        # Coordinates are computed from values, and values from coordinates, to rounding.
+        same = np.isclose(before, after, rtol=1e-9, atol=1e-9)
+        return same.all(axis=0) if n >= MIN_MEASURED else self.unmoved
+
+    def _forget(self) -> None:
+        # Lists, so that a state has only what was recorded.
+        self.seen: list[np.ndarray] = []
+        self.paths: list[list[np.ndarray]] = [[] for _ in self.numbers]
+        self.evaluations: list[list[np.ndarray]] = [[] for _ in self.numbers]
