@@ -119,9 +119,8 @@ class InterweaveStep(Step):
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
     in tuning, and frozen after it (Nishihara et al. 2014). Tuning also chooses the numbers of moves
     in an iteration, 0 to 16 with the noise held fixed, and as many of each kind of frame: those
-    that give the most effective draws of the slowest parameter per operation
-    (:class:`~pymc_dapper.interweaving.tuner.Tuner`). Operations are counted, not timed. Frames need
-    160 iterations of tuning or more.
+    that give the most effective draws of the slowest parameter per operation. Operations are
+    counted, not timed. Frames need 160 iterations of tuning or more.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn before
     each iteration. Absent records have noise, too: use the step after a :class:`DapperStep` that
