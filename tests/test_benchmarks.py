@@ -2,6 +2,7 @@
 
 import signal
 import time
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from benchmarks import (
     against,
     by_hand,
     census,
+    class_modes,
     first_draws,
     measure,
     microdata,
@@ -22,6 +24,8 @@ from benchmarks import (
     run,
     unknown_number,
 )
+from pymc_dapper.backend.in_python import in_python
+from tests.broken import edited
 
 pytestmark = pytest.mark.long
 
@@ -393,3 +397,72 @@ def test_the_regression_of_the_truth_is_what_it_was_made_by():
     intervals = np.stack([estimates - 0.01, estimates + 0.01], axis=-1)
     off = np.stack([intervals, intervals, intervals + 0.02])
     np.testing.assert_allclose(microdata_coverage.coverage(off), 2 / 3)
+
+
+# Modes of latent classes --------------------------------------------------------------------------
+
+SIZES, CLASSES = (2, 3, 2, 2), 3
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    released = (rng.normal(8, 3, (SIZES[j], SIZES[k])) for j, k in combinations(range(4), 2))
+    return class_modes.Problem(50, SIZES, tuple(released), sigma=2.0)
+
+
+def moments_by_enumeration(problem, logits):
+    """Mean and covariance of the cells, from all that one person can be."""
+    p, *tables = problem.split(logits, CLASSES)
+    cells, probabilities = [], []
+    for person in product(*map(range, SIZES)):
+        own = [table[:, k] for table, k in zip(tables, person, strict=True)]
+        probabilities.append(p @ np.prod(own, axis=0))
+        seen = [np.zeros((SIZES[j], SIZES[k])) for j, k in problem.pairs]
+        for table, (j, k) in zip(seen, problem.pairs, strict=True):
+            table[person[j], person[k]] = 1
+        cells.append(np.concatenate([x.ravel() for x in seen]))
+    mean = probabilities @ np.array(cells)
+    covariance = np.cov(np.array(cells).T, aweights=probabilities, ddof=0)
+    return 50 * mean, 50 * covariance + 4 * np.eye(len(mean))
+
+
+def differences(function, at, step=1e-6):
+    each = step * np.eye(len(at))
+    return np.array([(function(at + e) - function(at - e)) / (2 * step) for e in each])
+
+
+def test_the_likelihood_of_classes_has_the_moments_of_all_people(problem):
+    logits = np.random.default_rng(1).normal(size=CLASSES * (1 + sum(SIZES)))
+    mean, covariance = moments_by_enumeration(problem, logits)
+    by_class, found, of_both = class_modes.moments(problem, *parted(problem, logits))
+    np.testing.assert_allclose(found, mean)
+    np.testing.assert_allclose(of_both, covariance, atol=1e-12)
+    slopes = class_modes.slopes(problem, *parted(problem, logits), by_class)
+    by_differences = differences(lambda x: moments_by_enumeration(problem, x)[0], logits)
+    np.testing.assert_allclose(slopes, by_differences.T, atol=1e-7)
+    gradient = class_modes.loss(logits, problem, CLASSES, 0.7)[1]
+    by_differences = differences(lambda x: class_modes.loss(x, problem, CLASSES, 0.7)[0], logits)
+    np.testing.assert_allclose(gradient, by_differences, rtol=1e-5, atol=1e-6)
+    # A twin that forgets that both tables see the same category of a column.
+    line = "table = table[:, :, None] * np.eye(table.shape[1])"
+    with edited(class_modes, "within", {line: "table = table[:, :, None] * table[:, None, :]"}):
+        _, _, of_both = class_modes.moments(problem, *parted(problem, logits))
+    assert not np.allclose(of_both, covariance, atol=0.1)
+
+
+def parted(problem, logits):
+    p, *tables = problem.split(logits, CLASSES)
+    return p, tables
+
+
+def test_probabilities_of_classes_add_up_to_one():
+    people = np.random.default_rng(2).integers(0, SIZES, (7, 4))
+    shares = [(0, 1, *rest) for rest in product((0, 1), repeat=5)]
+    share_out = in_python(class_modes.share_out)
+    each = [share_out(people, np.array(x), np.array(SIZES)) for x in shares]
+    np.testing.assert_allclose(np.exp(each).sum(), 1)
+    assert np.ptp(each) > 0.5
+    every = product(product(range(2), range(3)), repeat=3)  # three people of two columns
+    found = [class_modes.log_classes(np.array(x), (2, 3)) - np.log(6) for x in every]
+    np.testing.assert_allclose(np.exp(found).sum(), 1)
