@@ -74,7 +74,7 @@ class Tuner:
         paths, evaluations : sequence of ndarray, shapes (k + 1, d) and (k,)
             What the moves of each kind passed, and how often each looked at the log-density.
         costs : sequence of Costs
-            Of each kind.
+            Of each kind that is compiled. Another chain may have needed more of them.
         more : callable
             Compiles the kinds that are needed next, the first or frames of ``n_rows`` rows, and
             returns where these begin.
@@ -130,6 +130,7 @@ class Tuner:
             paths, evaluations = zip(*measured, strict=True)
             self.unmoved = self._unmoved()
             if self.moves is None:
+                costs = costs[: len(self.numbers)]
                 self.numbers = best_numbers_of_moves(paths, evaluations, costs)
                 if self.unmoved.any() and not any(self.numbers):
                     self.numbers[0] = MOVES_IN_TUNING

@@ -25,6 +25,7 @@ class Trajectory:
         self.left, self.n_frames, self.compiled = (elsewhere, *kinds), n_frames, []
         self.rng = np.random.default_rng(1)
         self.now, self.told = self.rng.standard_normal(DIM), []
+        self.costs = [COSTS] * 3  # of all kinds: a chain before may have compiled them
         self.tuner = Tuner(tune, DIM, **options)
 
     def step(self, left):
@@ -47,8 +48,9 @@ class Trajectory:
                 more = self.rng.standard_normal((len(path), min(k, 1)))
                 paths.append(np.hstack([path, more]))
             evaluations = [np.full(number, 2.0) for number in made[-1]]
-            costs = [COSTS] * len(paths)
-            begins = self.tuner.watch(self.now, paths, evaluations, costs, self.more, n_rows=25)
+            begins = self.tuner.watch(
+                self.now, paths, evaluations, self.costs, self.more, n_rows=25
+            )
             self.told.append(begins)
         return made
 
