@@ -6,17 +6,23 @@ but those by group quarters are released, with the noise of 2020's production se
 state's total exactly. Told are seconds of CPU, effective draws and R-hat, and how wide 90 %
 intervals are and how many hold the truth, by level and size; beside generalised least squares.
 
-    python -m benchmarks.table_tree --share 0.02        a fiftieth, for some minutes
+    python -m benchmarks.table_tree --run DIR           two hours of CPU in two threads, to files
+    python -m benchmarks.table_tree --tell DIR          what was drawn until now, to the page, too
+    python -m benchmarks.table_tree --calibrate 8       small shares: is coverage as it should be?
     python -m benchmarks.table_tree --growth            seconds of set-up and of a sweep, by size
-    python -m benchmarks.table_tree --minutes 60        all, for an hour
+
+All but the last take ``--share``: a part of the state.
 """
 
 import argparse
 import json
+import os
 import resource
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter, process_time, sleep
 
 import numpy as np
 from scipy import stats
@@ -24,11 +30,18 @@ from scipy import stats
 import pymc_dapper as pmd
 from benchmarks._models import example
 
+markdown = example("_markdown")
+PAGE = Path(__file__).parents[1] / "docs" / "census.md"
 BLOCKS, COUNTIES, TRACTS, GROUPS = 30_000, 23, 160, 450
 SETTINGS = Path(__file__).with_name("census_2020_pl94_budget.json")
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 AXES = {"votingage": 2, "hispanic": 2, "cenrace": 63}
 CELLS = np.indices(tuple(AXES.values())).reshape(3, -1)
+FINEST = "votingage * hispanic * cenrace"
+RESULTS = Path(__file__).with_name("table_tree_results.json")
+SIZES = ((0, 1), (1, 10), (10, 100), (100, np.inf))
+LONGEST = 4_000
+"""Draws of each chain, at most."""
 MEDIAN = 12.7
 """Of the people of a block that isn't empty: 19 on average for all blocks."""
 CONCENTRATION = 3.0
@@ -140,82 +153,245 @@ def growth(settings, shares):
     return rows
 
 
-def report(drawn, truth, level, names, squares):
-    """Widths and coverage by level, effective draws and R-hat."""
-    print("query, level, true counts: how many; width, that of least squares; coverage, and with")
-    print("counts at the ends of intervals counted by half; fewest effective draws, largest R-hat")
-    for name, of in names.items():
-        found, areas = drawn.summary(name, (0.05, 0.95)), drawn.areas[name]
-        counts = np.zeros((of.max() + 1, len(areas)), dtype=np.int64)
+def wanted(level):
+    """The margins that are kept: totals of all areas; tables down to groups; a part at blocks."""
+    return {
+        "total": ("total", np.arange(level.size)),
+        "table": (FINEST, np.flatnonzero(level <= 3)),
+        "part": ("votingage * hispanic", np.flatnonzero(level == 4)),
+    }
+
+
+def share_inside(draws, truth):
+    """How often intervals from 5 to 95 % hold the truth, if ties are broken at random.
+
+    Of integers many intervals hold more: both ends count. A rank drawn evenly among the places that
+    the truth may have between its ties is uniform for a posterior that is right, for truths that
+    are drawn from the prior.
+    """
+    below, up_to = (draws < truth).mean(axis=0), (draws <= truth).mean(axis=0)
+    # The rank of the truth among the draws and itself.
+    n = len(draws)
+    low, high = below * n / (n + 1), (up_to * n + 1) / (n + 1)
+    return (np.minimum(high, 0.95) - np.maximum(low, 0.05)).clip(0) / (high - low)
+
+
+def largest_by_chance(effective):
+    """About the largest R-hat of as many counts with so many effective draws each, by chance alone.
+
+    Of four halves of two chains, means of m effective draws each differ by chance: R-hat is about
+    1 + (chi2 / 3 - 1) / (2 m), with three degrees of freedom. Returned is the median of the largest
+    of independent ones.
+    """
+    at = 1 + np.linspace(0, 0.2, 20_001)
+    x = 3 * (1 + (at[:, None] - 1) * effective / 2)
+    log_below = np.zeros(at.size)
+    for part in np.array_split(np.arange(effective.size), 1 + effective.size // 500):
+        log_below += stats.chi2.logcdf(x[:, part], 3).sum(axis=1)
+    return float(at[np.argmax(log_below > np.log(0.5))])
+
+
+def groups_of(summary, draws, truth, level, width):
+    """Rows of figures of a margin: by level, of all counts and by size, known or true."""
+    inside = share_inside(draws.reshape(-1, *truth.shape), truth)
+    low, high = summary.quantiles[..., 0], summary.quantiles[..., 1]
+    held = (low <= truth) & (truth <= high)
+    rows = []
+    for k, label in enumerate(LEVELS):
+        here = np.broadcast_to((level == k)[:, None], truth.shape)
+        for by, size in (("", truth), ("mean", summary.mean), ("truth", truth)):
+            for least, most in SIZES if by else ((0, np.inf),):
+                some = here & (size >= least) & (size < most)
+                moved = some & ~np.isnan(summary.r_hat)
+                if not moved.any():
+                    continue
+                effective, r_hat = summary.ess[moved], summary.r_hat[moved]
+                row = {
+                    "level": label,
+                    "by": by,
+                    "from": least,
+                    "counts": int(some.sum()),
+                    "moving": int(moved.sum()),
+                    "fewest effective": float(effective.min()),
+                    "median effective": float(np.median(effective)),
+                    "largest R-hat": float(r_hat.max()),
+                    "R-hat above 1.02": float((r_hat > 1.02).mean()),
+                    "width": float((high - low)[some].mean()),
+                    "width of least squares": float(width[some].mean()),
+                    "held": float(held[some].mean()),
+                    "held, ties at random": float(inside[some].mean()),
+                }
+                if not by and k < 4:
+                    row["largest R-hat by chance"] = largest_by_chance(effective)
+                rows.append(row)
+    return rows
+
+
+def figures(made, drawn):
+    """Figures of all margins."""
+    parent, level, queries, truth, _ = made
+    margins = {name: classes_of(of) for name, (of, _) in wanted(level).items()}
+    squares = pmd.reference.table_tree_least_squares(parent, queries, margins)
+    found = {}
+    for name, of in margins.items():
+        areas = drawn.areas[name]
+        counts = np.zeros((of.max() + 1, areas.size), dtype=np.int64)
         np.add.at(counts, of, truth[areas].T)
-        counts = counts.T
-        low, high = found.quantiles[..., 0], found.quantiles[..., 1]
-        inside = (low <= counts) & (counts <= high)
-        half = inside - 0.5 * ((counts == low) | (counts == high)) * inside
-        for k, label in enumerate(LEVELS):
-            here = (level[areas] == k)[:, None]
-            for least, most in ((0, 10), (10, 100), (100, 10**9)):
-                some = here & (counts >= least) & (counts < most)
-                moved = some & np.isfinite(found.r_hat)
-                if moved.any():
-                    width = squares[name][areas][some].mean()
-                    print(
-                        f"{name:9} {label:11} from {least:3}: {some.sum():8,}; "
-                        f"{(high - low)[some].mean():7.1f} {width:7.1f}; "
-                        f"{inside[some].mean():6.1%} {half[some].mean():6.1%}; "
-                        f"{found.ess[moved].min():6.0f} {np.median(found.ess[moved]):6.0f} "
-                        f"{found.r_hat[moved].max():.3f} {np.median(found.r_hat[moved]):.3f}",
-                        flush=True,
-                    )
+        width = 2 * stats.norm.ppf(0.95) * np.asarray(squares[name].sd)[areas]
+        summary = drawn.summary(name, (0.05, 0.95))
+        found[name] = groups_of(summary, drawn[name], counts.T, level[areas], width)
+    return found
+
+
+def show(found):
+    """Print figures."""
+    for name, rows in found.items():
+        for row in rows:
+            label = f"by {row['by']} from {row['from']}" if row["by"] else "all"
+            chance = row.get("largest R-hat by chance")
+            print(
+                f"{name:5} {row['level']:11} {label:17} {row['counts']:7,}, {row['moving']:7,} move"
+                f"; ess {row['fewest effective']:5.0f} {row['median effective']:5.0f};"
+                f" R-hat {row['largest R-hat']:.3f}{f' ({chance:.3f})' if chance else ''}"
+                f" {row['R-hat above 1.02']:.3%};"
+                f" width {row['width']:6.1f} {row['width of least squares']:6.1f};"
+                f" held {row['held']:.1%} {row['held, ties at random']:.1%}",
+                flush=True,
+            )
+
+
+def run(made, options):
+    """Draw until the time is over. What is drawn is in the directory."""
+    options.run.mkdir(parents=True, exist_ok=True)
+    level, begin = made[1], perf_counter()
+    tree = tree_of(made[0], made[2], made[4])
+
+    keep = {"keep": wanted(level), "results": options.run, "random_seed": options.seed}
+    with ThreadPoolExecutor(2) as chains, ThreadPoolExecutor(1) as beside:
+        drawing = beside.submit(
+            tree.sample, LONGEST, tune=options.tune, every=20, executor=chains, **keep
+        )
+        while not drawing.done() and process_time() < options.cpu:
+            sleep(0.5)
+            if perf_counter() - begin > options.wall:
+                break
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        spent = {
+            "cpu seconds": usage.ru_utime + usage.ru_stime,
+            "wall seconds": perf_counter() - begin,
+            "peak memory, GiB": usage.ru_maxrss / 2**20,
+        }
+        (options.run / "spent.json").write_text(json.dumps(spent))
+        if not drawing.done():
+            os._exit(0)
+        drawing.result()
+
+
+def tell(made, options):
+    """Figures of what was drawn, to a file and to the page."""
+    tree = tree_of(made[0], made[2], made[4])
+    drawn = tree.so_far(options.tell, keep=wanted(made[1]))
+    spent = options.tell / "spent.json"
+    found = {
+        "areas": int(made[1].size),
+        "people": int(made[3][0].sum()),
+        "draws of each chain": int(drawn["total"].shape[1]),
+        "tuning sweeps": options.tune,
+        "seed": options.seed,
+        "accepted": drawn.accepted,
+        "spent": json.loads(spent.read_text()) if spent.is_file() else {},
+        "figures": figures(made, drawn),
+    }
+    show(found["figures"])
+    print({name: value for name, value in found.items() if name != "figures"})
+    (options.tell / "figures.json").write_text(json.dumps(found, indent=1) + "\n")
+    if options.page:
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n")
+        fill(found)
+
+
+def fill(found):
+    """Fill the page's table."""
+    rows = [
+        [
+            f"{row['level'].replace('_', ' ').lower()}: {says}",
+            f"{row['moving']:,}",
+            f"{row['fewest effective']:.0f}",
+            f"{row['largest R-hat']:.3f}",
+            f"{row['R-hat above 1.02']:.2%}",
+            f"{row['width']:.1f}",
+            f"{row['width of least squares']:.1f}",
+            f"{row['held']:.1%}",
+            f"{row['held, ties at random']:.1%}",
+        ]
+        for name, says in (("total", "totals"), ("table", "tables of 252"), ("part", "tables of 4"))
+        for row in found["figures"][name]
+        if not row["by"]
+    ]
+    header = ["counts", "that move", "fewest effective draws", "largest R-hat", "above 1.02"]
+    header += ["width", "by least squares", "held", "ties at random"]
+    markdown.fill_file(PAGE, {"a state of tables": markdown.table(header, rows, words=1)})
+
+
+def calibrate(options, settings):
+    """Coverage over several states drawn from the prior; standard errors are between them."""
+    seen = {}
+    for seed in range(options.seed, options.seed + options.calibrate):
+        made = simulate(options.share, settings, np.random.default_rng(seed))
+        tree = tree_of(made[0], made[2], made[4])
+        with ThreadPoolExecutor(2) as threads:
+            drawn = tree.sample(
+                400, tune=100, keep=wanted(made[1]), random_seed=seed, executor=threads
+            )
+        for name, rows in figures(made, drawn).items():
+            for row in rows:
+                label = (name, row["level"], row["by"], row["from"])
+                seen.setdefault(label, []).append(
+                    (row["counts"], row["held"], row["held, ties at random"])
+                )
+        print(f"seed {seed}: {process_time():.0f} s", flush=True)
+    rows = []
+    for label, each in seen.items():
+        n, held, at_random = np.array(each).T
+        share = (n @ at_random) / n.sum()
+        # Of a ratio of sums over states.
+        error = np.sqrt((n**2 * (at_random - share) ** 2).sum() * len(n) / max(len(n) - 1, 1))
+        rows.append([*label, int(n.sum()), n @ held / n.sum(), share, error / n.sum()])
+        print(
+            f"{label[0]:5} {label[1]:11} {label[2]:5} from {label[3]:3}: {rows[-1][4]:8,} counts; "
+            f"held {rows[-1][5]:.1%}; ties at random {share:.2%} +- {rows[-1][7]:.2%}",
+            flush=True,
+        )
+    return rows
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--share", type=float, default=1.0)
-    parser.add_argument("--minutes", type=float, default=3.0)
-    parser.add_argument("--thin", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tune", type=int, default=200)
     parser.add_argument("--settings", type=Path, default=SETTINGS)
+    parser.add_argument("--run", type=Path)
+    parser.add_argument("--cpu", type=int, default=7200, help="seconds, of all threads")
+    parser.add_argument("--wall", type=int, default=4200, help="seconds")
+    parser.add_argument("--tell", type=Path)
+    parser.add_argument("--page", action="store_true", help="fill the page")
+    parser.add_argument("--calibrate", type=int)
     parser.add_argument("--growth", action="store_true")
     options = parser.parse_args()
     settings = json.loads(options.settings.read_text())
+    warnings.filterwarnings("ignore", "release\\(\\) simulates")
     if options.growth:
         growth(settings, [options.share * k for k in (0.03, 0.1, 0.3, 1)])
-        return
-    rng = np.random.default_rng(options.seed)
-    parent, level, queries, truth, log_prior = simulate(options.share, settings, rng)
-    print(f"{level.size:,} areas, {truth[0].sum():,} people")
-    begin = perf_counter()
-    tree = tree_of(parent, queries, log_prior)
-    print(f"made in {perf_counter() - begin:.1f} s")
-    finest = "votingage * hispanic * cenrace"
-    keep = {
-        "total": ("total", np.arange(level.size)),
-        "table": (finest, np.flatnonzero(level <= 3)),
-        "hispanic": ("votingage * hispanic", np.flatnonzero(level == 4)),
-    }
-    costs = []
-    for thin in (1, 2, 12):
-        begin = process_time()
-        tree.sample(1, tune=0, chains=1, thin=thin, keep=keep, random_seed=1)
-        costs.append(process_time() - begin)
-    each = (costs[2] - costs[1]) / 10  # the first compiles
-    sweeps = max(100, round(60 * options.minutes / 2 / each))
-    print(f"a sweep takes {each:.3f} s; two chains of {sweeps:,}, the first fifth for tuning")
-    begin = process_time()
-    drawn = tree.sample(
-        max(1, sweeps * 4 // 5 // options.thin),
-        tune=sweeps // 5,
-        thin=options.thin,
-        keep=keep,
-        random_seed=options.seed,
-    )
-    print(f"sampled in {process_time() - begin:.0f} s; accepted {drawn.accepted}")
-    margins = {name: classes_of(of) for name, (of, _) in keep.items()}
-    squares = pmd.reference.table_tree_least_squares(parent, queries, margins)
-    widths = {name: 2 * stats.norm.ppf(0.95) * found.sd for name, found in squares.items()}
-    report(drawn, truth, level, margins, widths)
-    print(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+    elif options.calibrate:
+        calibrate(options, settings)
+    else:
+        made = simulate(options.share, settings, np.random.default_rng(options.seed))
+        print(f"{made[1].size:,} areas, {made[3][0].sum():,} people", flush=True)
+        if options.run:
+            run(made, options)
+        else:
+            tell(made, options)
 
 
 if __name__ == "__main__":

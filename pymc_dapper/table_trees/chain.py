@@ -143,9 +143,9 @@ def misfits(fixed: Fixed, residual: np.ndarray) -> np.ndarray:
     Given a model that is true, a draw's residuals are distributed as noise. Returned is by how many
     standard errors their sum of squares exceeds what is expected; 0 where nothing was released.
     """
-    found = np.zeros((int(fixed.depth.max()) + 1, len(fixed.classes)))
+    found = np.zeros((int(fixed.depth.max()) + 1, fixed.classes.shape[1]))
     for depth in range(len(found)):
-        for q, classes in enumerate(fixed.classes):
+        for q, classes in enumerate(fixed.classes.T):
             here = np.flatnonzero((fixed.depth == depth) & (fixed.base[:, q] >= 0))
             places = fixed.base[here, q][:, None] + np.arange(classes.max() + 1)
             squares = 2.0 * fixed.weight[here, q][:, None] * residual[places] ** 2

@@ -261,8 +261,8 @@ def to_kernels(
     ordered = Prior(law.kind[rank], law.first[rank], law.second[rank], law.tables)
     fixed = Fixed(
         areas.parent, areas.depth, areas.begin, areas.end, told.variance == 0, base, weight,
-        classes, *kin, areas.leaf, group, together, alpha, np.cumsum(alpha, axis=1), *ordered[:3],
-        *ordered.tables,
+        np.ascontiguousarray(classes.T), *kin, areas.leaf, group, together, alpha,
+        np.cumsum(alpha, axis=1), *ordered[:3], *ordered.tables,
     )  # fmt: skip
     return fixed, residual
 

@@ -4,6 +4,10 @@ People have no names: a table counts them. But all ratios are those of named peo
 are picked at random. Given the others of the group, the prior of a person's cell is the group's
 composition (Polya's urn). So moves that pick people at random and draw new cells from the urn are
 decided on by the noise, and by the prior of the totals of blocks.
+
+Cells with few people would wait long for such a move. So pairs of cells, whoever is there, exchange
+as many people as prior and noise of the larger areas say (`recast`). Likewise large blocks would
+wait for moves that are as large: a part of the pairs of blocks is drawn by their people (`give`).
 """
 
 import math
@@ -16,8 +20,8 @@ from pymc_dapper.table_trees.layout import Fixed, State, Tables
 
 RELABEL, SWAP, GIVE, TRADE, RESIZE, RECAST = range(6)
 """The moves."""
-RARE = 2
-"""How often rare cells are looked at for each person in a group."""
+WINDOW = 32
+"""Cells of a group exchange fewer people than this at once."""
 SCALES = 7
 """Up to 2**(SCALES - 1) people move at once, and now and then any number."""
 
@@ -52,16 +56,20 @@ def pick(tables: Tables, row: int, u: float) -> int:
 
 
 @njit
-def newcomer(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int) -> int:
-    """Draw the cell of one more person of a group, by the urn."""
-    n, mass = groups.total[g], fixed.cumulative[g, -1]
-    u = rng.random() * (n + mass)
-    if u < n:
-        return pick(groups, g, u)
-    cell = min(np.searchsorted(fixed.cumulative[g], u - n, side="right"), fixed.alpha.shape[1] - 1)
+def of_prior(fixed: Fixed, g: int, u: float) -> int:
+    """Return the cell at u, below the sum of a group's prior."""
+    cell = min(np.searchsorted(fixed.cumulative[g], u, side="right"), fixed.alpha.shape[1] - 1)
     while fixed.alpha[g, cell] == 0:  # by rounding
         cell -= 1
     return cell
+
+
+@njit
+def newcomer(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int) -> int:
+    """Draw the cell of one more person of a group, by the urn."""
+    n = groups.total[g]
+    u = rng.random() * (n + fixed.cumulative[g, -1])
+    return pick(groups, g, u) if u < n else of_prior(fixed, g, u - n)
 
 
 @njit
@@ -104,28 +112,41 @@ def log_total(fixed: Fixed, b: int, n: int) -> float:
 
 
 @njit
-def shift(fixed: Fixed, residual: np.ndarray, a: int, c1: int, c2: int, n: int) -> float:
-    """Move n people of an area between cells, -1 for elsewhere; return the noise's log-ratio."""
-    gain = 0.0
-    for q in range(fixed.classes.shape[0]):
+def slope(fixed: Fixed, residual: np.ndarray, a: int, c1: int, c2: int) -> tuple[float, float]:
+    """Return what noise says of n people of an area that move between cells: b n - c n**2.
+
+    A cell of -1 is elsewhere.
+    """
+    b = c = 0.0
+    for q in range(fixed.classes.shape[1]):
         at = fixed.base[a, q]
-        if at < 0:
+        one = fixed.classes[c1, q] if c1 >= 0 else -1
+        other = fixed.classes[c2, q] if c2 >= 0 else -1
+        if at < 0 or one == other:
             continue
-        one = fixed.classes[q, c1] if c1 >= 0 else -1
-        other = fixed.classes[q, c2] if c2 >= 0 else -1
-        if one == other:
-            continue
-        if one >= 0:
-            r = residual[at + one]
-            if not math.isnan(r):
-                residual[at + one] = r + n
-                gain -= fixed.weight[a, q] * n * (2 * r + n)
-        if other >= 0:
-            r = residual[at + other]
-            if not math.isnan(r):
-                residual[at + other] = r - n
-                gain -= fixed.weight[a, q] * n * (n - 2 * r)
-    return gain
+        if one >= 0 and not math.isnan(residual[at + one]):
+            b -= 2 * fixed.weight[a, q] * residual[at + one]
+            c += fixed.weight[a, q]
+        if other >= 0 and not math.isnan(residual[at + other]):
+            b += 2 * fixed.weight[a, q] * residual[at + other]
+            c += fixed.weight[a, q]
+    return b, c
+
+
+@njit
+def shift(fixed: Fixed, residual: np.ndarray, a: int, c1: int, c2: int, n: int) -> float:
+    """Move n people of an area between cells; return the noise's log-ratio."""
+    b, c = slope(fixed, residual, a, c1, c2)
+    for q in range(fixed.classes.shape[1]):
+        at = fixed.base[a, q]
+        one = fixed.classes[c1, q] if c1 >= 0 else -1
+        other = fixed.classes[c2, q] if c2 >= 0 else -1
+        if at >= 0 and one != other:
+            if one >= 0:
+                residual[at + one] += n
+            if other >= 0:
+                residual[at + other] -= n
+    return n * (b - c * n)
 
 
 @njit
@@ -190,41 +211,96 @@ def relabel(rng: np.random.Generator, fixed: Fixed, state: State, b: int) -> boo
 
 
 @njit
-def any_cell(rng: np.random.Generator, fixed: Fixed, g: int) -> int:
-    """Draw a cell by the prior."""
-    u, last = rng.random() * fixed.cumulative[g, -1], fixed.alpha.shape[1] - 1
-    return min(np.searchsorted(fixed.cumulative[g], u, side="right"), last)
+def any_cell(rng: np.random.Generator, fixed: Fixed, g: int, cell: int) -> int:
+    """Draw a cell by the prior, or within a class of a cell's; whoever is there."""
+    q = int(rng.random() * 2 * fixed.kin.shape[0])
+    if q < fixed.kin.shape[0]:
+        begin, end = fixed.kin_begin[q, cell], fixed.kin_end[q, cell]
+        return fixed.kin[q, begin + int(rng.random() * (end - begin))] if begin < end else cell
+    return of_prior(fixed, g, rng.random() * fixed.cumulative[g, -1])
 
 
 @njit
-def recast(rng: np.random.Generator, fixed: Fixed, state: State, g: int) -> int:
-    """Propose that a person of a group moves to or from a cell that is drawn evenly.
+def how_many(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: int, c2: int) -> int:
+    """Draw how many people of a group move from a cell to another, as if blocks had no noise.
 
-    So cells with few people are looked at as often as others. It is decided on by the prior first,
-    which takes little time, and by the noise if that accepts: 0 is returned if neither is asked, 1
-    or 2 if the noise refuses or accepts.
+    Of numbers that are at most WINDOW - 1 apart, at a random place around 0.
     """
-    people, groups = state.people, state.groups
-    c1, c2 = int(rng.random() * fixed.alpha.shape[1]), any_cell(rng, fixed, g)
-    if rng.random() < 0.5:
-        c1, c2 = c2, c1
+    groups, above = state.groups, fixed.together[g]
     n1, n2 = groups.counts[g, c1], groups.counts[g, c2]
-    if c1 == c2 or n1 == 0:
+    first = -int(rng.random() * WINDOW)
+    low, high = max(first, -n2), min(first + WINDOW - 1, n1)
+    if low == high:
         return 0
-    one, other = fixed.alpha[g, c1], fixed.alpha[g, c2]
-    if rng.random() * (n1 - 1 + one) * (n2 + 1) >= n1 * (n2 + other):
+    b = c = 0.0
+    while above >= 0:
+        more = slope(fixed, state.residual, above, c1, c2)
+        b, c = b + more[0], c + more[1]
+        above = fixed.parent[above]
+    logs, now = np.zeros(WINDOW), 0.0
+    for n in range(high):
+        now += math.log((n1 - n) * (n2 + n + fixed.alpha[g, c2]))
+        now -= math.log((n2 + n + 1) * (n1 - n - 1 + fixed.alpha[g, c1]))
+        logs[n + 1 - low] = now + (n + 1) * (b - c * (n + 1))
+    now = 0.0
+    for n in range(0, low, -1):
+        now += math.log((n2 + n) * (n1 - n + fixed.alpha[g, c1]))
+        now -= math.log((n1 - n + 1) * (n2 + n - 1 + fixed.alpha[g, c2]))
+        logs[n - 1 - low] = now + (n - 1) * (b - c * (n - 1))
+    top = logs[: high - low + 1].max()
+    total = 0.0
+    for k in range(high - low + 1):
+        total += math.exp(logs[k] - top)
+        logs[k] = total
+    return low + min(np.searchsorted(logs[: high - low + 1], rng.random() * total), high - low)
+
+
+@njit
+def recast(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: int) -> int:
+    """Propose that people of a group move between two cells, and stay where they are.
+
+    How many is drawn from what the prior and the noise of larger areas say: that of blocks
+    decides. 0 is returned if nobody moves, 1 or 2 if the blocks refuse or accept.
+    """
+    people, groups, top = state.people, state.groups, fixed.together[g]
+    c2 = any_cell(rng, fixed, g, c1)
+    if c1 == c2 or fixed.alpha[g, c1] == 0 or fixed.alpha[g, c2] == 0:
         return 0
-    left, b = int(rng.random() * n1), fixed.begin[fixed.together[g]]
-    while left >= people.counts[b, c1]:
-        left -= people.counts[b, c1]
-        b += 1
-    if not accept(rng, move(fixed, state.residual, b, c1, b, c2, 1, -1)):
-        move(fixed, state.residual, b, c1, b, c2, -1, -1)
+    n = how_many(rng, fixed, state, g, c1, c2)
+    if n == 0:
+        return 0
+    if n < 0:
+        n, c1, c2 = -n, c2, c1
+    blocks, gain = np.empty(n, dtype=np.int64), 0.0
+    for k in range(n):
+        left, b = int(rng.random() * (groups.counts[g, c1] - k)), fixed.begin[top]
+        while left >= people.counts[b, c1]:
+            left -= people.counts[b, c1]
+            b += 1
+        gain += between(fixed, state, b, c1, c2, 1, top)
+        blocks[k] = b
+    if not accept(rng, gain):
+        for k in range(n):
+            between(fixed, state, blocks[k], c1, c2, -1, top)
         return 1
-    for tables, row in ((people, b), (groups, g)):
-        add(tables, row, c1, -1)
-        add(tables, row, c2, 1)
+    add(groups, g, c1, -n)
+    add(groups, g, c2, n)
+    while top >= 0:
+        shift(fixed, state.residual, top, c1, c2, n)
+        top = fixed.parent[top]
     return 2
+
+
+@njit
+def between(fixed: Fixed, state: State, b: int, c1: int, c2: int, n: int, top: int) -> float:
+    """Move n people of a block to another cell; return the log-ratio of noise below an area."""
+    add(state.people, b, c1, -n)
+    add(state.people, b, c2, n)
+    gain, a = 0.0, fixed.leaf[b]
+    while a != top:
+        gain += shift(fixed, state.residual, a, c1, c2, n)
+        a = fixed.parent[a]
+    return gain
 
 
 @njit
@@ -291,15 +367,22 @@ def log_urn(fixed: Fixed, groups: Tables, g: int, c: int, n: int) -> float:
 
 
 @njit
-def give(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, n: int) -> bool:
-    """Propose that n people move to another block, and keep their cells."""
+def give(
+    rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, n: int, by_size: bool
+) -> bool:
+    """Propose that n people move to another block, and keep their cells.
+
+    ``by_size`` tells whether both blocks were drawn in proportion to their people.
+    """
     people, groups, residual = state.people, state.groups, state.residual
     g1, g2, n1, n2 = fixed.group[b1], fixed.group[b2], people.total[b1], people.total[b2]
-    if b1 == b2 or n > n1 or n == 0:
+    if b1 == b2 or n > n1 - by_size or n == 0:
         return False
     gain = log_total(fixed, b1, n1 - n) + log_total(fixed, b2, n2 + n)
     if gain == -np.inf:
         return False
+    if by_size:
+        gain += math.log((n1 - n) * (n2 + n) / (n1 * n2))
     gain -= log_total(fixed, b1, n1) + log_total(fixed, b2, n2)
     hand = people.total.size - 1
     take(rng, people, b1, n)
@@ -399,28 +482,35 @@ def some(rng: np.random.Generator) -> int:
 
 
 @njit
-def to_give(rng: np.random.Generator, n1: int, n2: int, is_far: bool) -> int:
-    """Draw how many of n1 people a block gives to another; if less than 0, it is given them."""
-    how = rng.random()
-    if is_far and how < 0.5:
-        return 1
-    if how < 0.7:
+def to_give(rng: np.random.Generator, n1: int, n2: int) -> int:
+    """Draw how many of n1 people a block gives to another; if less than 0, it is given them.
+
+    Of three ways each is as likely: some; so many that totals change places; any number.
+    """
+    how = int(rng.random() * 3)
+    if how == 0:
         return some(rng)
-    if how < 0.85:  # the totals change places, if it has more
-        return max(n1 - n2, 0)
-    return n1 - int(rng.random() * (n1 + n2 + 1))
+    return max(n1 - n2, 0) if how == 1 else n1 - int(rng.random() * (n1 + n2 + 1))
 
 
 @njit
 def within(rng: np.random.Generator, fixed: Fixed, b: int) -> int:
-    """Draw an area around a block: its group's every other time, or any."""
-    area, own = fixed.together[fixed.group[b]], fixed.leaf[b]
-    if area == own or rng.random() < 0.5:
-        area = own
-        above = fixed.depth[own]
-        for _ in range(1 + int(rng.random() * above) if above else 0):
-            area = fixed.parent[area]
+    """Draw one of the areas that a block is in."""
+    area = fixed.leaf[b]
+    above = fixed.depth[area]
+    for _ in range(1 + int(rng.random() * above) if above else 0):
+        area = fixed.parent[area]
     return area
+
+
+@njit
+def of_person(rng: np.random.Generator, fixed: Fixed, state: State, g: int) -> int:
+    """Draw the block of a person of a group that has people."""
+    b, left = fixed.begin[fixed.together[g]], int(rng.random() * state.groups.total[g])
+    while left >= state.people.total[b]:
+        left -= state.people.total[b]
+        b += 1
+    return b
 
 
 @njit
@@ -453,20 +543,26 @@ def sweep(
     fixed, state
         The state is changed.
     visits : int
-        How often the total of each block is proposed to change.
+        How often the total of each block is proposed to change, by each kind of moves.
     moves : ndarray of bool, shape (6,)
         Which of them are made.
     made : ndarray of int64, shape (6, 2)
         How many were proposed and accepted: is added to.
     """
     for g in range(fixed.together.size):
-        for _ in range(RARE * state.groups.total[g] if moves[RECAST] else 0):
-            how = recast(rng, fixed, state, g)
+        for _ in range(2 * state.groups.total[g] if moves[RECAST] else 0):
+            how = recast(rng, fixed, state, g, int(rng.random() * fixed.alpha.shape[1]))
             made[RECAST, 0] += how > 0
             made[RECAST, 1] += how > 1
+        area, n = fixed.together[g], state.groups.total[g]
+        is_open = moves[GIVE] and n > 0 and fixed.end[area] > fixed.begin[area] + 1
+        for _ in range(visits * (fixed.end[area] - fixed.begin[area]) if is_open else 0):
+            one, other = of_person(rng, fixed, state, g), of_person(rng, fixed, state, g)
+            made[GIVE, 0] += 1
+            made[GIVE, 1] += give(rng, fixed, state, one, other, some(rng), True)
     for b in range(fixed.leaf.size):
         # Neither of these two changes how often they are made.
-        for _ in range(state.people.total[b] if moves[RELABEL] else 0):
+        for _ in range((state.people.total[b] + 1) // 2 if moves[RELABEL] else 0):
             made[RELABEL, 0] += 1
             made[RELABEL, 1] += relabel(rng, fixed, state, b)
         for _ in range((state.people.total[b] + 1) // 2 if moves[SWAP] else 0):
@@ -478,13 +574,12 @@ def sweep(
             if moves[GIVE]:
                 area = within(rng, fixed, b)
                 one, other = pair(rng, b, block_of(rng, fixed, area))
-                is_far = area != fixed.together[fixed.group[b]]
-                n = to_give(rng, state.people.total[one], state.people.total[other], is_far)
+                n = to_give(rng, state.people.total[one], state.people.total[other])
                 made[GIVE, 0] += 1
                 if n >= 0:
-                    made[GIVE, 1] += give(rng, fixed, state, one, other, n)
+                    made[GIVE, 1] += give(rng, fixed, state, one, other, n, False)
                 else:
-                    made[GIVE, 1] += give(rng, fixed, state, other, one, -n)
+                    made[GIVE, 1] += give(rng, fixed, state, other, one, -n, False)
             if moves[TRADE]:
                 area = within(rng, fixed, b)
                 one, other = pair(rng, b, block_of(rng, fixed, area))

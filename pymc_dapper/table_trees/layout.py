@@ -21,7 +21,7 @@ class Fixed(NamedTuple):
     weight: np.ndarray
     """Float64, shape (areas, queries): 1 / (2 sigma**2)."""
     classes: np.ndarray
-    """Int64, shape (queries, cells): the class of each cell; -1 for those not counted."""
+    """Int64, shape (cells, queries): the class of each cell; -1 for those not counted."""
     kin: np.ndarray
     """Int64, shape (queries with small classes, cells): cells, those of a class together."""
     kin_begin: np.ndarray

@@ -34,7 +34,7 @@ def compositions(
 
     Released counts below zero are taken for zero, and one sigma is added to each count.
     """
-    n_cells = fixed.classes.shape[1]
+    n_cells = len(fixed.classes)
     wanted = np.zeros(areas.parent.size, dtype=bool)
     above = fixed.together
     while (above >= 0).any():
@@ -86,7 +86,7 @@ def state_of(fixed: Fixed, released: np.ndarray, entries: Entries) -> State:
     """Make the state with these people."""
 
     def empty(rows: int) -> Tables:
-        shape = (rows, fixed.classes.shape[1])
+        shape = (rows, len(fixed.classes))
         none = np.zeros((2, rows), dtype=np.int64)
         return Tables(np.zeros(shape, dtype=np.int32), np.zeros(shape, dtype=np.int16), *none)
 

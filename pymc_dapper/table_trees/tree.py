@@ -61,10 +61,11 @@ class TableTree:
     summed out. So blocks of a group differ in their proportions by chance alone, as far as the
     prior knows, and groups are independent.
 
-    The moves are Metropolis's: a person changes cell; two people of two blocks change places; any
-    number moves to another block; people come and go if no exact total forbids it. They take time
-    by people and by the noisy counts that change. Memory is by blocks and cells, 6 bytes each, and
-    8 for each noisy count.
+    The moves are Metropolis's: a person changes cell; two cells of a group exchange as many people
+    as the prior and the noise of the group's area and those above say; two people of two blocks
+    change places; any number moves to another block; people come and go if no exact total forbids
+    it. They take time by people and by the noisy counts that change. Memory is by blocks and
+    cells, 6 bytes each, and 8 for each noisy count.
 
     Examples
     --------
@@ -160,7 +161,7 @@ class TableTree:
         tune: int = 200,
         chains: int = 2,
         thin: int = 1,
-        visits: int = 16,
+        visits: int = 4,
         random_seed: Any = None,
         executor: Executor | None = None,
         results: str | Path | None = None,
@@ -181,9 +182,10 @@ class TableTree:
             Number of chains.
         thin : int, default 1
             Sweeps for each draw.
-        visits : int, default 16
-            How often a sweep proposes to change the total of each block. A sweep proposes another
-            cell and another place for each person once.
+        visits : int, default 4
+            How often a sweep proposes to change the total of each block, by each kind of moves. It
+            proposes another cell to every other person, and another place, and visits pairs of
+            cells of a group twice for each person in it.
         random_seed : int, Generator, ..., optional
             The same seed gives the same draws with any executor. Needed to go on.
         executor : Executor, optional

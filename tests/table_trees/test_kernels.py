@@ -76,14 +76,30 @@ FAULTS = {
         "gain += log_urn(fixed, groups, g2, c, m) - log_urn(fixed, groups, g1, c, m)",
         "gain += 0.0",
     ),
-    "a residual is forgotten": ("residual[at + other] = r - n", "pass"),
+    "a residual is forgotten": ("residual[at + other] -= n", "pass"),
     "people come, whatever the total's prior": (
         "gain -= log_total(fixed, b, before)",
         "gain = 0.0",
     ),
-    "cells without people, whatever the prior": (
-        "if rng.random() * (n1 - 1 + one) * (n2 + 1) >= n1 * (n2 + other):",
-        "if rng.random() * (n1 - 1 + one) >= n1:",
+    "blocks are drawn by size, and nothing else": (
+        "gain += math.log((n1 - n) * (n2 + n) / (n1 * n2))",
+        "gain += 0.0",
+    ),
+    "cells exchange people, whatever the prior": (
+        "now += math.log((n1 - n) * (n2 + n + fixed.alpha[g, c2]))",
+        "now += math.log((n1 - n) * (n2 + n + 1))",
+    ),
+    "cells exchange people in a window that lies ahead": (
+        "first = -int(rng.random() * WINDOW)",
+        "first = -int(rng.random() < 0.3)",
+    ),
+    "cells exchange people, whatever noise blocks have": (
+        "gain += between(fixed, state, b, c1, c2, 1, top)",
+        "between(fixed, state, b, c1, c2, 1, top)",
+    ),
+    "cells exchange people, whatever noise larger areas have": (
+        "above = fixed.parent[above]",
+        "above = -1",
     ),
     "who is not counted is proposed more": (
         "if q >= fixed.kin.shape[0]:",
@@ -104,6 +120,14 @@ def broken_sweep(line, new):
     names = {"__name__": "broken", "njit": njit}
     exec(compile(source.replace(line, new), "<broken kernels>", "exec"), names)
     return names["sweep"]
+
+
+@pytest.mark.long
+def test_a_window_narrower_than_counts():
+    tree, posterior = example(True)
+    draws, made, _ = chain(tree, broken_sweep("WINDOW = 32", "WINDOW = 2"), 60_000, (RECAST, GIVE))
+    assert made[RECAST, 1] > 0
+    assert largest_z(draws, posterior) < 4.5
 
 
 @pytest.mark.long
