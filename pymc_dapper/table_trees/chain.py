@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dapper.table_trees import compiled
-from pymc_dapper.table_trees.kernels import RECAST, RESIZE
+from pymc_dapper.table_trees.kernels import RESIZE
 from pymc_dapper.table_trees.layout import Fixed
 from pymc_dapper.table_trees.start import Entries, entries_of, state_of
 
@@ -39,7 +39,7 @@ class Finished(NamedTuple):
     draws: dict[str, np.ndarray]
     """Shape (draws, areas, classes), by margin."""
     made: np.ndarray
-    """Shape (6, 2): how many moves of each kind were proposed and accepted after tuning."""
+    """Shape (4, 2): how many moves of each kind were proposed and accepted after tuning."""
     misfit: np.ndarray
     """As :func:`misfits` of the last state."""
 
@@ -160,6 +160,6 @@ def open_totals(fixed: Fixed) -> np.ndarray:
     while (area >= 0).any():
         known = known | (fixed.exact[area] & (area >= 0))
         area = np.where(area >= 0, fixed.parent[area], -1)
-    moves = np.ones(RECAST + 1, dtype=bool)
+    moves = np.ones(RESIZE + 1, dtype=bool)
     moves[RESIZE] = not known.all()
     return moves

@@ -2,12 +2,13 @@
 
 People have no names: a table counts them. But all ratios are those of named people, of whom some
 are picked at random. Given the others of the group, the prior of a person's cell is the group's
-composition (Polya's urn). So moves that pick people at random and draw new cells from the urn are
-decided on by the noise, and by the prior of the totals of blocks.
+composition (Polya's urn).
 
-Cells with few people would wait long for such a move. So pairs of cells, whoever is there, exchange
-as many people as prior and noise of the larger areas say (`recast`). Likewise large blocks would
-wait for moves that are as large: a part of the pairs of blocks is drawn by their people (`give`).
+- `recast`: two cells of a group, whoever is there, exchange as many people as the prior and the
+  noise of the larger areas say. They stay in their blocks, whose noise decides.
+- `swap`: two people change places, so that larger areas don't change.
+- `give`: people move to another block and keep their cells. Blocks are drawn evenly, or by size.
+- `resize`: people come or go.
 """
 
 import math
@@ -18,7 +19,7 @@ from numba import njit
 from pymc_dapper.counts.trees.weights import OF_TABLE, log_prior
 from pymc_dapper.table_trees.layout import Fixed, State, Tables
 
-RELABEL, SWAP, GIVE, TRADE, RESIZE, RECAST = range(6)
+RECAST, SWAP, GIVE, RESIZE = range(4)
 """The moves."""
 WINDOW = 32
 """Cells of a group exchange fewer people than this at once."""
@@ -70,31 +71,6 @@ def newcomer(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int) -> 
     n = groups.total[g]
     u = rng.random() * (n + fixed.cumulative[g, -1])
     return pick(groups, g, u) if u < n else of_prior(fixed, g, u - n)
-
-
-@njit
-def relative(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int, cell: int) -> int:
-    """Draw the cell of one more person of a group, by the urn; or within a class of a cell's.
-
-    Either way, the urn decides between two cells as it would by itself.
-    """
-    q = int(rng.random() * 2 * fixed.kin.shape[0])
-    if q >= fixed.kin.shape[0]:
-        return newcomer(rng, fixed, groups, g)
-    begin, end = fixed.kin_begin[q, cell], fixed.kin_end[q, cell]
-    left = 0.0
-    for k in range(begin, end):
-        left += groups.counts[g, fixed.kin[q, k]] + fixed.alpha[g, fixed.kin[q, k]]
-    left *= rng.random()
-    found = cell
-    for k in range(begin, end):
-        weight = groups.counts[g, fixed.kin[q, k]] + fixed.alpha[g, fixed.kin[q, k]]
-        if weight > 0:
-            found = fixed.kin[q, k]
-            left -= weight
-            if left < 0:
-                break
-    return found
 
 
 @njit
@@ -190,24 +166,6 @@ def move(
 def accept(rng: np.random.Generator, log_ratio: float) -> bool:
     """Decide."""
     return log_ratio >= 0 or rng.random() < math.exp(log_ratio)
-
-
-@njit
-def relabel(rng: np.random.Generator, fixed: Fixed, state: State, b: int) -> bool:
-    """Propose another cell for a person of a block that has people."""
-    people, groups, g = state.people, state.groups, fixed.group[b]
-    c1 = pick(people, b, rng.random() * people.total[b])
-    add(groups, g, c1, -1)
-    c2 = relative(rng, fixed, groups, g, c1)
-    if c1 != c2:
-        if accept(rng, move(fixed, state.residual, b, c1, b, c2, 1, -1)):
-            add(people, b, c1, -1)
-            add(people, b, c2, 1)
-            add(groups, g, c2, 1)
-            return True
-        move(fixed, state.residual, b, c1, b, c2, -1, -1)
-    add(groups, g, c1, 1)
-    return False
 
 
 @njit
@@ -413,30 +371,6 @@ def give(
 
 
 @njit
-def trade(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int) -> bool:
-    """Propose that a person moves to another block, to a cell of its group's composition."""
-    people, groups = state.people, state.groups
-    n1, n2 = people.total[b1], people.total[b2]
-    if b1 == b2 or n1 == 0:
-        return False
-    gain = log_total(fixed, b1, n1 - 1) + log_total(fixed, b2, n2 + 1)
-    if gain == -np.inf:
-        return False
-    gain -= log_total(fixed, b1, n1) + log_total(fixed, b2, n2)
-    c1 = pick(people, b1, rng.random() * n1)
-    add(groups, fixed.group[b1], c1, -1)
-    c2 = newcomer(rng, fixed, groups, fixed.group[b2])
-    if accept(rng, gain + move(fixed, state.residual, b1, c1, b2, c2, 1, -1)):
-        add(people, b1, c1, -1)
-        add(people, b2, c2, 1)
-        add(groups, fixed.group[b2], c2, 1)
-        return True
-    move(fixed, state.residual, b1, c1, b2, c2, -1, -1)
-    add(groups, fixed.group[b1], c1, 1)
-    return False
-
-
-@njit
 def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int) -> bool:
     """Propose that n people come from outside of the tree, or that -n go."""
     people, groups, g = state.people, state.groups, fixed.group[b]
@@ -544,9 +478,9 @@ def sweep(
         The state is changed.
     visits : int
         How often the total of each block is proposed to change, by each kind of moves.
-    moves : ndarray of bool, shape (6,)
+    moves : ndarray of bool, shape (4,)
         Which of them are made.
-    made : ndarray of int64, shape (6, 2)
+    made : ndarray of int64, shape (4, 2)
         How many were proposed and accepted: is added to.
     """
     for g in range(fixed.together.size):
@@ -561,10 +495,7 @@ def sweep(
             made[GIVE, 0] += 1
             made[GIVE, 1] += give(rng, fixed, state, one, other, some(rng), True)
     for b in range(fixed.leaf.size):
-        # Neither of these two changes how often they are made.
-        for _ in range((state.people.total[b] + 1) // 2 if moves[RELABEL] else 0):
-            made[RELABEL, 0] += 1
-            made[RELABEL, 1] += relabel(rng, fixed, state, b)
+        # This changes nothing of how often it is made.
         for _ in range((state.people.total[b] + 1) // 2 if moves[SWAP] else 0):
             area = within(rng, fixed, b)
             made[SWAP, 0] += 1
@@ -580,11 +511,6 @@ def sweep(
                     made[GIVE, 1] += give(rng, fixed, state, one, other, n, False)
                 else:
                     made[GIVE, 1] += give(rng, fixed, state, other, one, -n, False)
-            if moves[TRADE]:
-                area = within(rng, fixed, b)
-                one, other = pair(rng, b, block_of(rng, fixed, area))
-                made[TRADE, 0] += 1
-                made[TRADE, 1] += trade(rng, fixed, state, one, other)
             if moves[RESIZE]:
                 n = some(rng)
                 made[RESIZE, 0] += 1

@@ -18,7 +18,7 @@ from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, 
 RUN = "_run.json"
 AT_ONCE = 2**22
 """About so many numbers are in memory at once."""
-MOVES = ("relabel", "swap", "give", "trade", "resize", "recast")
+MOVES = ("recast", "swap", "give", "resize")
 
 
 class TableSummary(NamedTuple):

@@ -61,10 +61,10 @@ class TableTree:
     summed out. So blocks of a group differ in their proportions by chance alone, as far as the
     prior knows, and groups are independent.
 
-    The moves are Metropolis's: a person changes cell; two cells of a group exchange as many people
-    as the prior and the noise of the group's area and those above say; two people of two blocks
-    change places; any number moves to another block; people come and go if no exact total forbids
-    it. They take time by people and by the noisy counts that change. Memory is by blocks and
+    The moves are Metropolis's: two cells of a group exchange as many people as the prior and the
+    noise of the group's area and those above say; two people of two blocks change places; any
+    number moves to another block; people come and go if no exact total forbids it. They take time
+    by people and by the noisy counts that change. Memory is by blocks and
     cells, 6 bytes each, and 8 for each noisy count.
 
     Examples
@@ -184,8 +184,8 @@ class TableTree:
             Sweeps for each draw.
         visits : int, default 4
             How often a sweep proposes to change the total of each block, by each kind of moves. It
-            proposes another cell to every other person, and another place, and visits pairs of
-            cells of a group twice for each person in it.
+            proposes another place to every other person, and visits pairs of cells of a group
+            twice for each person in it.
         random_seed : int, Generator, ..., optional
             The same seed gives the same draws with any executor. Needed to go on.
         executor : Executor, optional

@@ -11,8 +11,8 @@ from pymc_dapper.table_trees.chain import Margin
 from pymc_dapper.table_trees.start import state_of
 from tests.table_trees.small import CELLS, example, largest_z
 
-RELABEL, SWAP, GIVE, TRADE, RESIZE, RECAST = range(6)
-ALL = tuple(range(6))
+RECAST, SWAP, GIVE, RESIZE = range(4)
+ALL = tuple(range(4))
 
 
 def chain(tree, sweep, draws, moves=ALL):
@@ -23,9 +23,9 @@ def chain(tree, sweep, draws, moves=ALL):
     if not tree._moves[RESIZE]:
         start = (np.array([0, 2]), np.array([0, 3]), np.array([2, 1]))
     state = state_of(fixed, tree._released, start)
-    on = np.isin(np.arange(6), moves) & tree._moves
+    on = np.isin(np.arange(4), moves) & tree._moves
     margin = Margin(np.arange(7), np.array(CELLS), np.arange(7))
-    out, made = np.zeros((draws, 7, 4), dtype=np.int64), np.zeros((6, 2), dtype=np.int64)
+    out, made = np.zeros((draws, 7, 4), dtype=np.int64), np.zeros((4, 2), dtype=np.int64)
     for one in out:
         sweep(rng, fixed, state, 2, on, made)
         compiled.tally(fixed, state.people, margin.rows, margin.classes, one)
@@ -50,7 +50,7 @@ def test_all_tables_listed(is_exact):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("moves", [(RELABEL, GIVE), (RECAST, GIVE), (TRADE,), (SWAP, TRADE), ALL])
+@pytest.mark.parametrize("moves", [(RECAST, GIVE), ALL])
 @pytest.mark.parametrize("is_exact", [True, False])
 def test_some_of_the_moves(moves, is_exact):
     tree, posterior = example(is_exact)
@@ -60,10 +60,6 @@ def test_some_of_the_moves(moves, is_exact):
 
 
 FAULTS = {
-    "a person changes cell, in spite of the noise": (
-        "if accept(rng, move(fixed, state.residual, b, c1, b, c2, 1, -1)):",
-        "if accept(rng, 0.5 * move(fixed, state.residual, b, c1, b, c2, 1, -1)):",
-    ),
     "people change places, whatever the groups": (
         "gain += log_urn(fixed, groups, g, come, 1) - log_urn(fixed, groups, g, gone, 1)",
         "gain += 0.0",
@@ -100,10 +96,6 @@ FAULTS = {
     "cells exchange people, whatever noise larger areas have": (
         "above = fixed.parent[above]",
         "above = -1",
-    ),
-    "who is not counted is proposed more": (
-        "if q >= fixed.kin.shape[0]:",
-        "if q >= fixed.kin.shape[0] or fixed.kin_begin[q, cell] == fixed.kin_end[q, cell]:",
     ),
     "newcomers from the prior": ("if u < n:", "if u < -1:"),
     "who gives is drawn for two moves at once": (
