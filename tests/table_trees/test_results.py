@@ -40,7 +40,7 @@ def test_chains_that_stand_still_apart_are_told():
     x = np.zeros((2, 40, 1, 3), dtype=int)
     x[1, :, 0, 1] = 1
     x[:, ::2, 0, 2] = 1
-    found = results.TableDraws({"a": list(x)}, {"a": np.array([0])}, np.zeros((6, 2))).summary("a")
+    found = results.TableDraws({"a": list(x)}, {"a": np.array([0])}, np.zeros((4, 2))).summary("a")
     assert np.isnan(found.r_hat[0, 0])
     assert found.r_hat[0, 1] == np.inf
     assert found.r_hat[0, 2] < 1.01
