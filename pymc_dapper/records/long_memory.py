@@ -33,8 +33,8 @@ class LongMemory:
 
     These are each sum over records, and the log-density of factors that depend on records
     otherwise. The number of times doesn't depend on a chain's length: a memory that is short
-    relative to the chain does no harm. States are kept until there are enough for one evaluation.
-    Exactly known sums are left out: they only move by rounding, within an equation's tolerance.
+    relative to the chain does no harm. Exactly known sums are left out: they only move by rounding,
+    within an equation's tolerance.
     """
 
     def __init__(
@@ -51,7 +51,6 @@ class LongMemory:
         self._next = next(self._looks, None)
         self._look = seen
         self._known = [] if known is None else seen.positions(known.single_sums())
-        self._kept: list[tuple[list[np.ndarray], list[np.ndarray]]] = []
         self._seen: list[NDArray[np.float64]] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []
@@ -66,14 +65,10 @@ class LongMemory:
         """Record the state after a sweep if it is time; after the last, say what is slow."""
         if sweep != self._next:
             return None
-        state = [x.copy() for x in records], [x.copy() for x in parameters]
-        self._kept.append(state)
+        self._seen.append(self._look(records, parameters))
         self._accepted.append(accepted)
-        self._start = self._start or state[0]
+        self._start = self._start or [x.copy() for x in records]
         self._next = next(self._looks, None)
-        if self._next is None or len(self._kept) == self._look.at_once:
-            self._seen.extend(self._look.of_all(self._kept))
-            self._kept = []
         return self._message(records) if self._next is None else None
 
     def _message(self, records: Sequence[np.ndarray]) -> str | None:

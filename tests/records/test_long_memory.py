@@ -14,7 +14,6 @@ from pymc_dapper.records.long_memory import (
     LongMemory,
     least_effective,
 )
-from pymc_dapper.records.reading import seen as seen_module
 from pymc_dapper.records.reading.known_totals import find_known_totals
 from pymc_dapper.records.reading.seen import SufficientStatistics
 from tests.evaluated_in_python import evaluated_in_python
@@ -137,13 +136,6 @@ def test_most_chains_that_stick_warn_and_hardly_any_other(effective, fewest, mos
 def test_a_sum_with_some_effective_draws_rarely_warns():
     """One in a hundred, at most, if the chain has 20 effective draws."""
     assert np.mean(least_effective(autoregressions(LOOKS, 4_000, 20)) < FEWEST) < 0.01
-
-
-def test_looking_at_some_states_at_once_gives_the_same_warning(monkeypatch):
-    reading, chain = read(powers), states(5 * SLOW + FAST, FAST - 5 * SLOW)
-    at_once = told(reading, chain)
-    monkeypatch.setattr(seen_module, "MOST_AT_ONCE", 5 * 3 * 2)
-    assert told(reading, chain) == at_once
 
 
 @pytest.mark.parametrize(

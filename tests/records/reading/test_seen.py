@@ -3,10 +3,8 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-import pytest
 
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.reading import seen as seen_module
 from pymc_dapper.records.reading.seen import MOST_NUMBERS, SufficientStatistics
 
 
@@ -36,34 +34,6 @@ def test_a_factor_without_sums_is_seen_as_a_log_density():
     seen = seen_of(lambda x: -pt.abs(pt.sort(x)[1] - 0.5))
     assert seen.names == ["the log-density of 'privacy'"]
     np.testing.assert_allclose(seen(RECORDS, []), [-1.5])
-
-
-MECHANISMS = {
-    "sums": lambda x: -((x.sum() - 1.0) ** 2) - pt.abs((x**2).sum() - x.sum()),
-    "a table": lambda x: -((pt.eye(3)[(x > 0) * 2].sum(axis=0) - 1.0) ** 2).sum(),
-    "a median": lambda x: -pt.abs(pt.sort(x)[1] - 0.5),
-    "each by itself": lambda x: pm.logp(pm.Normal.dist(0.0, x), np.ones(3)),
-    "a matrix": lambda x: -pt.linalg.det(pt.eye(2) + pt.sort(x)[0] ** 2),
-    "a largest product": lambda x: (pt.outer(x, x) @ np.ones(3)).max(),
-    "a parameter that may be invalid": lambda x: pm.logp(pm.Poisson.dist(pt.sort(x)[1]), 3),
-}
-
-
-@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
-def test_several_states_at_once_are_seen_as_each_alone(mechanism):
-    seen = seen_of(mechanism)
-    states = [([x], []) for x in np.random.default_rng(1).normal(size=(4, 3))]
-    np.testing.assert_allclose(seen.of_all(states), [seen(*state) for state in states])
-    assert (seen.of_all(states) != seen(*states[0])).any()
-
-
-def test_states_are_seen_one_after_the_other_where_no_other_way_is_known(monkeypatch):
-    def not_known(*_):
-        raise NotImplementedError
-
-    monkeypatch.setattr(seen_module, "vectorize_graph", not_known)
-    seen = seen_of(MECHANISMS["sums"])
-    np.testing.assert_array_equal(seen.of_all([(RECORDS, []), (RECORDS, [])]), [[7.0, 21.0]] * 2)
 
 
 def test_of_very_many_numbers_some_are_taken():
