@@ -47,6 +47,8 @@ def _support(node: Apply, known: Mapping[Variable, Bounds]) -> Bounds:
             return Bounds(bounds[0].low, bounds[1].high)
         case laws.PoissonRV() | laws.NegBinomialRV() | laws.GeometricRV() | laws.GammaRV():
             return Bounds(0.0, np.inf)
-        case laws.ExponentialRV() | laws.LogNormalRV() | laws.WeibullRV() | laws.HalfCauchyRV():
+        case laws.ExponentialRV() | laws.LogNormalRV() | laws.WeibullRV():
+            return Bounds(0.0, np.inf)
+        case laws.HalfNormalRV() | laws.HalfCauchyRV():
             return Bounds(0.0, np.inf)
     return ANY_NUMBER

@@ -27,6 +27,7 @@ from pymc_dapper.graphs.rebuild import (
     with_static_shape,
 )
 from pymc_dapper.graphs.view import view_of
+from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.axis import depends_on_others
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support
@@ -435,7 +436,8 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
 
     Such a value of a record is impossible; but in a table, all cells' probabilities must be valid.
     """
-    known = {x: b for rv, x in reading.read.placeholders.items() if (b := _bounds_of_prior(rv))}
+    placeholders = reading.read.placeholders.items()
+    known = {x: bounds_by_support(rv) for rv, x in placeholders if rv.owner is not None}
     found = []
     for k, rv in enumerate(reading.rvs):
         parameters = [x for x in rv.owner.op.dist_params(rv.owner) if x.dtype.startswith("float")]
@@ -453,19 +455,6 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
                     found.append(f"'{rv.name}'")
                     break
     return list(dict.fromkeys(found))
-
-
-def _bounds_of_prior(rv: Variable) -> Bounds | None:
-    op = rv.owner.op if rv.owner is not None else None
-    if isinstance(op, laws.BetaRV | laws.DirichletRV):
-        return Bounds(0.0, 1.0)
-    if isinstance(op, laws.HalfNormalRV | laws.ExponentialRV | laws.GammaRV):
-        return Bounds(0.0, np.inf)
-    if isinstance(op, laws.UniformRV):
-        low, high = (known_value(x) for x in op.dist_params(rv.owner))
-        if low is not None and high is not None:
-            return Bounds(float(low.min()), float(high.max()))
-    return None
 
 
 def _all_seen(reading: TableReading) -> list[tuple[str, SumGraph]]:

@@ -9,13 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, always_true, bounds_of
@@ -24,14 +22,10 @@ from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.prior import all_entries
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.graphs.view import ModelView
+from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.axis import tied
 from pymc_dapper.records.reading.factors import RecordWalk
-from pymc_dapper.records.reading.finite import support
 from pymc_dapper.records.reading.roles import Rows
-
-COUNTS = (
-    laws.BinomialRV | laws.GeometricRV | laws.HyperGeometricRV | laws.NegBinomialRV | laws.PoissonRV
-)
 
 
 class Possible(NamedTuple):
@@ -90,10 +84,7 @@ def read_possible(
 
 def _bounds_of_record(rv: TensorVariable) -> Bounds:
     """Bounds of a record's value: a finite number, transformed or not."""
-    values = support(rv)
-    if values is not None:
-        return Bounds(float(values[0]), float(values[-1]))
-    return Bounds(0.0, np.inf) if isinstance(rv.owner.op, COUNTS) else ANY_NUMBER
+    return ANY_NUMBER if rv.dtype.startswith("float") else bounds_by_support(rv)
 
 
 def _are_numbers(

@@ -4,8 +4,6 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from pytensor.graph.traversal import io_toposort
-from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
@@ -114,16 +112,6 @@ def test_no_generator_is_handed_invalid_parameters():
 )
 def test_values_with_invalid_parameters_are_impossible(build, x, y, expected):
     assert possible(build, x, y) == expected
-
-
-def test_rows_of_a_table_are_checked_once():
-    [lookup] = [
-        node
-        for node in io_toposort([], [read(row_of_a_table).possible])
-        if isinstance(node.op, AdvancedSubtensor)
-    ]
-    assert lookup.inputs[0].type.shape == (2,)
-    assert lookup.inputs[0].dtype == "bool"
 
 
 def test_rows_chosen_in_different_ways_are_checked_for_each_record():
