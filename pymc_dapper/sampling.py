@@ -17,7 +17,7 @@ from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
 from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
-from pymc_dapper.checks import flag, names, random_generator, whole_number
+from pymc_dapper.checks import flag, known, names, random_generator, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
@@ -62,12 +62,9 @@ def _check_passed_on(given: Mapping[str, Any]) -> None:
 
 def _kept(var_names: Any, model: Model) -> list[str]:
     """Check the names of variables to keep."""
-    known = [rv.name for rv in model.unobserved_RVs]
     kept = names(var_names, "var_names")
-    for name in kept:
-        if name not in known:
-            listed = ", ".join(f"'{each}'" for each in known)
-            raise ValueError(f"var_names: the model has no variable '{name}' to keep, but {listed}")
+    there = [rv.name for rv in model.unobserved_RVs]
+    known(kept, there, "var_names: there is no variable")
     return list(kept)
 
 

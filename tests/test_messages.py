@@ -165,7 +165,7 @@ MISTAKES = [
     (lambda g: pmd.assign_steps([g.known]), "'known' is observed: its values are known"),
     (lambda g: pmd.sample(step=[]), "pmd.sample chooses the steps itself"),
     (lambda g: pmd.sample(draw=100), "pmd.sample has no argument 'draw'"),
-    (lambda g: pmd.sample(var_names=["mu"]), "no variable 'mu' to keep, but"),
+    (lambda g: pmd.sample(var_names=["mu"]), "there is no variable 'mu', but"),
     (
         lambda g: pmd.assign_steps(progressbar=False),
         "no release of a mechanism. Add it, as in.*pass the",

@@ -230,7 +230,7 @@ def test_options_reach_the_steps(admissions, passed_on, given):
         ({"draws": "10"}, TypeError, "draws must be a whole number of at least 1, got '10'"),
         ({"random_seed": -1}, ValueError, "random_seed must be"),
         ({"var_names": "p"}, TypeError, r"var_names must be a list of names: write \['p'\]"),
-        ({"var_names": ["q"]}, ValueError, "no variable 'q' to keep, but 'p'"),
+        ({"var_names": ["q"]}, ValueError, "there is no variable 'q', but p"),
         ({"chain": 2}, TypeError, "pmd.sample has no argument 'chain', and neither has pm.sample"),
         ({"keep_records": 1}, TypeError, "keep_records must be True or False, got 1"),
         ({"conjugate": "no"}, TypeError, "conjugate must be True or False, got 'no'"),

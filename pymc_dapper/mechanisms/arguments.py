@@ -162,6 +162,14 @@ def check_last_axis(shape: Sequence[int | None], length: int, what: str, told: s
         )
 
 
+def refuse(name: str, wrong: Any, released: Any, rule: str) -> None:
+    """Raise a ValueError if some released values are wrong: the rule, the first and its place."""
+    if np.any(wrong):
+        wrong = np.broadcast_to(wrong, np.shape(released))
+        first = np.asarray(released)[wrong].flat[0]
+        raise ValueError(f"'{name}': {rule}, but {first:.10g} was released: {places(wrong)}")
+
+
 def kind_of(value: Any) -> str:
     """Return NumPy's letter for the type of an array or a variable; "O" for anything else."""
     dtype = getattr(getattr(value, "type", value), "dtype", None)

@@ -9,7 +9,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import called_as, places, shown, whole_number
+from pymc_dapper.checks import called_as, shown, whole_number
+from pymc_dapper.mechanisms.arguments import refuse
 from pymc_dapper.mechanisms.base import as_tensor
 from pymc_dapper.mechanisms.quantile import RankedMechanism
 from pymc_dapper.sensitivity import Neighbours
@@ -176,11 +177,7 @@ class IntervalQuantileMechanism(RankedMechanism):
         """Check that the release lies between the limits: else a ValueError."""
         super().check_released(name, released)
         wrong = (released < self.lower) | (released > self.upper)
-        if np.any(wrong):
-            raise ValueError(
-                f"'{name}': the released value lies between {self.lower} and {self.upper}, but "
-                f"{np.asarray(released)[wrong].flat[0]} doesn't: {places(wrong)}"
-            )
+        refuse(name, wrong, released, f"values lie between {self.lower} and {self.upper}")
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         number = self._random_number(statistic, size)

@@ -13,8 +13,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import needed
-from pymc_dapper.checks import about, called_as, choice, flag, places, shown, whole_number
-from pymc_dapper.mechanisms.arguments import check_last_axis
+from pymc_dapper.checks import about, called_as, choice, flag, shown, whole_number
+from pymc_dapper.mechanisms.arguments import check_last_axis, refuse
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
 from pymc_dapper.sensitivity import (
     Neighbours,
@@ -321,11 +321,7 @@ class NoisyMaxMechanism(Mechanism):
         super().check_released(name, released)
         values = np.asarray(released)
         wrong = (values < 0) | (values >= self.candidates)
-        if np.any(wrong):
-            raise ValueError(
-                f"'{name}': candidates are 0, ..., {self.candidates - 1}, but "
-                f"{values[wrong].flat[0]} was chosen: {places(wrong)}"
-            )
+        refuse(name, wrong, values, f"candidates are 0, ..., {self.candidates - 1}")
         ordered = np.sort(values, axis=-1)
         again = ordered[..., 1:] == ordered[..., :-1]
         if np.any(again):

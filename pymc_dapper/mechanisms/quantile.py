@@ -14,7 +14,7 @@ from scipy.special import lambertw
 from pymc_dapper.backend.ranks import rank_choice
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import about, called_as, choice, finite_number, places, real_numbers, shown
-from pymc_dapper.mechanisms.arguments import check_last_axis
+from pymc_dapper.mechanisms.arguments import check_last_axis, refuse
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.mechanisms.noisy_max import MaxNoise, NoisyMaxMechanism
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either, sensitivities
@@ -372,11 +372,7 @@ class QuantileMechanism(RankedMechanism):
         """Check that candidates were released: else a ValueError."""
         super().check_released(name, released)
         wrong = ~np.isin(released, self.candidates)
-        if np.any(wrong):
-            raise ValueError(
-                f"'{name}': the released value is one of the candidates, {shown(self.candidates)}, "
-                f"but {np.asarray(released)[wrong].flat[0]} isn't: {places(wrong)}"
-            )
+        refuse(name, wrong, released, f"values are among the candidates, {shown(self.candidates)}")
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         return pt.as_tensor(self.candidates)[self._random_number(statistic, size)]

@@ -14,6 +14,7 @@ from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import called_as, finite_number, places, whole_number
+from pymc_dapper.mechanisms.arguments import refuse
 from pymc_dapper.mechanisms.base import Mechanism, as_pair, as_tensor
 
 
@@ -193,11 +194,8 @@ class RandomizedResponse(Mechanism):
     def check_released(self, name: str, released: np.ndarray) -> None:
         """Check that answers are categories 0, ..., k - 1: else a ValueError."""
         super().check_released(name, released)
-        if not np.all(self._is_category(released)):
-            raise ValueError(
-                f"'{name}': the answers must be categories 0, ..., {self.categories - 1}, but they "
-                f"go from {np.min(released)} to {np.max(released)}"
-            )
+        rule = f"answers are categories 0, ..., {self.categories - 1}"
+        refuse(name, np.logical_not(self._is_category(released)), released, rule)
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         truth = _as_categories(statistic)

@@ -13,6 +13,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.checks import as_array, choice, finite_number, places, real_numbers, shown
+from pymc_dapper.mechanisms.arguments import refuse
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
 
 Ties = Literal["half even", "half up", "down", "toward zero"]
@@ -508,19 +509,14 @@ class Publication:
                 "fit a model to"
             )
 
-        def refuse(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:
+        def look(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:
             # The span of a suppressed entry is known only after all thresholds.
             wrong = both(span.never, no(hidden))
             if isinstance(rule, Rounding) and span.points:
                 wrong = one_of(wrong, both(rule.is_off(span.low.at), no(hidden)))
-            if np.any(wrong):
-                wrong = np.broadcast_to(wrong, released.shape)
-                raise ValueError(
-                    f"'{name}': {rule.refusal()}, but {released[wrong].flat[0]:.10g} was released: "
-                    f"{places(wrong)}"
-                )
+            refuse(name, wrong, released, rule.refusal())
 
-        span = self._back(released, refuse)
+        span = self._back(released, look)
         never = both(span.never, self.hidden(released))
         if not self.nonempty and np.any(never):
             raise ValueError(

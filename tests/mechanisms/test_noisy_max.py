@@ -275,7 +275,7 @@ def test_nonsense_is_refused(make, message):
 @pytest.mark.parametrize(
     ("released", "message"),
     [
-        ([0, 3], "'largest': candidates are 0, ..., 2, but 3 was chosen: 1 of 2"),
+        ([0, 3], "'largest': candidates are 0, ..., 2, but 3 was released: 1 of 2"),
         ([1, 1], "'largest': candidate 1 was chosen twice"),
         ([0.5, 1], "releases integers"),
         ([0], r"shape \(1,\), where the mechanism releases shape \(2,\)"),

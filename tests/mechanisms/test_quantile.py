@@ -256,7 +256,7 @@ def test_nonsense_is_refused(make, message):
 @pytest.mark.parametrize(
     ("statistic", "released", "message"),
     [
-        (np.zeros(9, dtype=int), 2.5, "'median': the released value is one of the candidates"),
+        (np.zeros(9, dtype=int), 2.5, "'median': values are among the candidates"),
         (np.zeros(9, dtype=int), [2.0], r"shape \(1,\), where the mechanism releases shape \(\)"),
         (np.zeros(8, dtype=int), 2.0, "'median': the statistic must hold 9 entries .*counts for 4"),
         (np.zeros(9), 2.0, "'median': the statistic must hold counts, of an integer type"),

@@ -96,7 +96,7 @@ def test_the_same_seed_gives_the_same_answers():
 
 @pytest.mark.parametrize("truth", [[0, 2], [-1, 1], [0.5, 1]])
 def test_only_categories_are_answered_for(truth):
-    with pytest.raises(ValueError, match=r"must be categories 0, ..., 1"):
+    with pytest.raises(ValueError, match=r"categories 0, ..., 1"):
         MECHANISMS[0].release(truth)
     if np.asarray(truth).dtype.kind == "i":
         answers = MECHANISMS[0]._random(pt.as_tensor(truth), None)
@@ -283,8 +283,8 @@ def test_observed_answers_have_the_same_log_density_and_can_be_predicted(model):
 @pytest.mark.parametrize(
     ("released", "message"),
     [
-        ([0, 1, 2, 3], r"'answer': the answers must be categories 0, ..., 2, .* from 0 to 3"),
-        ([0, 1, -1, 2], "from -1 to 2"),
+        ([0, 1, 2, 3], r"'answer': answers are categories 0, ..., 2, but 3 was released"),
+        ([0, 1, -1, 2], "but -1 was released: 1 of 4"),
         ([0, 1, 0.5, 2], "releases integers"),
         ([0, 1, np.nan, 2], "finite numbers"),
         ([0, 1, 2], r"has shape \(3,\), where the mechanism releases shape \(4,\)"),
