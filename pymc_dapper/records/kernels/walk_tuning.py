@@ -32,17 +32,11 @@ MOST_COLUMNS = 8
 FEWEST_LOOKS = 3
 """Draws for each moment, to estimate how parameters depend on the moments."""
 
-ENOUGH = 0.5
-"""Target for the effective draws of an iteration,"""
-
-NEARLY = 1.25
-"""if each effective draw then costs at most this many times as much."""
-
 # Costs in units of about 10 ns: per record, and fixed.
 SWEEP = np.array([15.0, 1_000.0])
 """Cost of a sweep."""
-REST_OF_ITERATION = np.array([5.0, 5_000.0])
-"""Cost of the rest of an iteration."""
+REST_OF_ITERATION = np.array([10.0, 25_000.0])
+"""Cost of the rest of an iteration, as if parameters had NUTS."""
 
 
 def few_are_accepted(accepted: Sequence[float]) -> bool:
@@ -129,8 +123,7 @@ def best_number_of_sweeps(
 
     It maximises effective draws per cost, both of what the factors depend on and of the parameters.
     The former are taken as an AR(1), and so is the share of the parameters' variance that follows
-    the records. If this gives few effective draws per iteration, and more cost little more each,
-    the largest such number is taken: other steps cost more than is counted.
+    the records.
 
     Parameters
     ----------
@@ -150,8 +143,4 @@ def best_number_of_sweeps(
     worth = worth_of(numbers / spacing, memory(seen))
     worth = np.minimum(worth, 1 / (1 + share * (kept - 1)))
     sweep, rest = (cost @ (n_records, 1.0) for cost in (SWEEP, REST_OF_ITERATION))
-    pays = worth / (rest + numbers * sweep)
-    best = np.argmax(pays)
-    if worth[best] < ENOUGH:
-        best = np.argmax(np.where(pays * NEARLY >= pays[best], worth, 0.0))
-    return int(numbers[best])
+    return int(numbers[np.argmax(worth / (rest + numbers * sweep))])
