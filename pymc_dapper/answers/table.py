@@ -70,15 +70,6 @@ class Table:
         values = np.ma.filled(np.ma.asarray(own[0].values, dtype=float), np.nan)
         return self.as_array(values.reshape(-1))
 
-    def cell(self, number: int) -> str:
-        """Name a cell, for messages."""
-        index = np.unravel_index(number, self.shape)
-        labels = [
-            f"{dim}={self.coords[dim][k] if dim in self.coords else int(k)!r}"
-            for dim, k in zip(self.dims, index, strict=True)
-        ]
-        return f"the cell {', '.join(labels)}" if labels else f"'{self.name}'"
-
 
 def table_of_query(query: Query) -> Table:
     """Return the table of a query that isn't a margin of another table."""
