@@ -54,6 +54,12 @@ def _check_passed_on(given: Mapping[str, Any]) -> None:
                 f"pmd.sample has no argument '{name}', and neither has pm.sample. Options of steps "
                 "go to dapper= or nuts="
             )
+    if given.get("init", "auto") not in ("auto", "jitter+adapt_diag"):
+        raise ValueError(
+            f"init={given['init']!r} would be without effect: beside other steps, NUTS starts and "
+            "adapts by 'jitter+adapt_diag'. Leave it out; initvals= sets where chains start, and "
+            "nuts= takes options of pm.NUTS"
+        )
     for name, least in (("chains", 1), ("cores", 1), ("tune", 0)):
         if given.get(name) is not None:
             whole_number(given[name], name, at_least=least)

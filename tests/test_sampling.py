@@ -221,6 +221,7 @@ def test_options_reach_the_steps(admissions, passed_on, given):
     ("options", "error", "message"),
     [
         ({"step": []}, TypeError, "pmd.sample chooses the steps itself"),
+        ({"init": "adapt_diag"}, ValueError, "init='adapt_diag' would be without effect"),
         ({"keep_records": True, "var_names": ["p"]}, TypeError, "either var_names or keep_records"),
         ({"target_accept": 0.9}, ValueError, "NUTS has no variable to move"),
         ({"chains": 0}, ValueError, "chains must be a whole number of at least 1, got 0"),

@@ -46,7 +46,14 @@ def bounds_of(graph: Variable, known: Mapping[Variable, Bounds]) -> Bounds | Non
     Variables that don't depend on ``known``, the records, are taken as finite; they are parameters,
     for example. So are results of pure arithmetic: no record is so large that products overflow.
     """
-    dependent = dependent_variables(known, [graph])
+    return bounds_in([graph], known)[graph]
+
+
+def bounds_in(
+    graphs: Sequence[Variable], known: Mapping[Variable, Bounds]
+) -> dict[Variable, Bounds | None]:
+    """Find bounds of all variables in graphs, as :func:`bounds_of` does of one."""
+    dependent = dependent_variables(known, graphs)
     found: dict[Variable, Bounds | None] = dict(known)
 
     def look_up(x: Variable) -> Bounds | None:
@@ -54,7 +61,7 @@ def bounds_of(graph: Variable, known: Mapping[Variable, Bounds]) -> Bounds | Non
             found[x] = _of_input(x)
         return found.get(x)
 
-    for node in io_toposort([], [graph]):
+    for node in io_toposort([], list(graphs)):
         output = node.outputs[0]
         bounds = _of_node(node, [look_up(x) for x in node.inputs])
         if bounds is None and getattr(output.type, "dtype", None) == "bool":
@@ -62,7 +69,7 @@ def bounds_of(graph: Variable, known: Mapping[Variable, Bounds]) -> Bounds | Non
         if output not in dependent:
             bounds = ANY_NUMBER if bounds is None else Bounds(bounds.low, bounds.high)
         found.setdefault(output, bounds)
-    return look_up(graph)
+    return found | {x: look_up(x) for x in graphs}
 
 
 def _of_input(x: Variable) -> Bounds | None:

@@ -25,6 +25,7 @@ from pymc_dapper.plausibility.cells_again import check_cells_again
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.plausibility.noise_law import NoiseLaw
+from pymc_dapper.plausibility.overflow import check_overflow
 from pymc_dapper.plausibility.repeated import check_repeated, is_same
 from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.plausibility.told_sums import (
@@ -67,7 +68,7 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     ReadingError
         If a release is so far out that the log-density can't tell data sets apart in double
         precision; if it was made consistent with a total after noise was added; or if it is in the
-        model twice.
+        model twice. If whole numbers overflow, too.
 
     Warns
     -----
@@ -75,6 +76,7 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
         If a release is further from the model's values than noise explains, or if two releases are
         the same and that can be chance.
     """
+    check_overflow(model, values)
     releases = list(find_releases(model, values))
     known = list(find_equalities(model, values)) if releases else []
     statistics = [*(x.statistic for x in releases), *(x.statistic for x in known)]

@@ -31,7 +31,8 @@ def check_records(
             raise ReadingError(
                 f"'{rv.name}' has no record axis: its prior is one draw that ties all its "
                 "entries together. Records are independent given the parameters; if it is a "
-                "parameter, leave it to another step"
+                "parameter, such as a random walk of rates, leave it out: pmd.sample() alone finds "
+                "the records, and a step for everything else"
             )
         if np.dtype(rv.dtype).kind not in "biuf":
             raise ReadingError(f"'{rv.name}' has dtype {rv.dtype}: records must be real numbers")

@@ -5,15 +5,17 @@ cumulative sum. So its density and its draws are tested from outside.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors, io_toposort
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs, io_toposort
 from pytensor.tensor.random.op import RandomVariable
+from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import choose_rows, rounding
-from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python, rounding
+from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.records.reading.model import ModelReading
 
 NUMBERS_CHANGED = 8
@@ -74,17 +76,13 @@ class PriorCheck:
         data = {stand_in: shared.get_value(borrow=True) for shared, stand_in in view.data.items()}
         for x in ancestors([log_prior]):
             values = x.data if isinstance(x, Constant) else data.get(x)
-            if isinstance(values, np.ndarray) and values.dtype.kind == "f":
-                at = np.argwhere(np.isnan(values))
-                if len(at):
-                    raise ReadingError(
-                        f"the prior of '{self._reading.record_names[k]}' has no value at its own "
-                        f"draws: it is computed from {values.size} known numbers"
-                        f"{f' ({x.name})' if x.name else ''} with nan, the first at "
-                        f"{tuple(at[0].tolist())}. If a covariate is missing, leave its record "
-                        "out, or give it a distribution: PyMC draws the masked entries of "
-                        "observed=np.ma.masked_invalid(covariate)"
-                    )
+            if missing := _missing(x, values):
+                raise ReadingError(
+                    f"the prior of '{self._reading.record_names[k]}' has no value at its own "
+                    f"draws: it is computed from {missing}. If a covariate is missing, leave its "
+                    "record out, or give it a distribution: PyMC draws the masked entries of "
+                    "observed=np.ma.masked_invalid(covariate)"
+                )
 
     def check_draws(
         self,
@@ -130,3 +128,35 @@ def _tied(name: str, why: str) -> ReadingError:
         "they are made of as the records: for a cumulative sum, its steps; for deviations from a "
         "mean, the values; or leave the variable to another step"
     )
+
+
+def check_picked(reading: ModelReading) -> None:
+    """Refuse a nan in a table of known numbers from which records pick.
+
+    What picks it would count as impossible, without a word.
+    """
+    graphs = [*reading.log_priors, *(factor.as_written for factor in reading.factors)]
+    of_records, data = dependent_variables(reading.records, graphs), {*reading.view.data.values()}
+    for node in io_toposort([], graphs):
+        table, *indices = node.inputs or [None]
+        if not isinstance(node.op, AdvancedSubtensor) or of_records.isdisjoint(indices):
+            continue
+        if not set(explicit_graph_inputs([table])) <= data:
+            continue
+        [values] = compile_in_python(reading.model, [], [table])()
+        if missing := _missing(table, values):
+            names = ", ".join(f"'{name}'" for name in reading.record_names)
+            raise ReadingError(
+                f"the records {names} pick from {missing}. What picks it would count as "
+                "impossible: put a number there, or leave that value out of the prior"
+            )
+
+
+def _missing(x: Variable, values: Any) -> str | None:
+    """Describe known numbers, if there is a nan among them."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f":
+        return None
+    if not len(at := np.argwhere(np.isnan(values))):
+        return None
+    name, first = f" ({x.name})" if x.name else "", tuple(at[0].tolist())
+    return f"{values.size} known numbers{name} with nan, the first at {first}"

@@ -22,7 +22,7 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.records.reading.law_check import check_laws
 from pymc_dapper.records.reading.model import ModelReading, Propose
-from pymc_dapper.records.reading.prior_check import PriorCheck
+from pymc_dapper.records.reading.prior_check import PriorCheck, check_picked
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
 ENTRIES_AT_ONCE, RECORDS_AT_ONCE = 2**26, 1024
@@ -91,6 +91,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     rng = np.random.default_rng(0)
     factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
     priors = PriorCheck(reading)
+    check_picked(reading)
     if (elsewhere := _draw_parameters(reading, rng, point)) is not None:
         # The prior may well reach where a model has no value, or where digits are lost.
         with suppress(_NoValueError):

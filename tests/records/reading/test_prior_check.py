@@ -125,3 +125,25 @@ def test_a_missing_covariate_is_told(kept, mended):
     else:
         with pytest.raises(ReadingError, match=r"'x' has no value.* nan, the first at \(2,\)"):
             read(build)
+
+
+@pytest.mark.parametrize("kept", ["a constant", "shared data"])
+@pytest.mark.parametrize("mended", [False, True])
+def test_a_missing_number_that_a_record_may_pick_is_told(kept, mended):
+    def build():
+        numbers = np.array([[1.0, 2.0], [np.nan, 1.0], [2.0, 3.0]])
+        if kept == "a constant":
+            table = pt.constant(numbers)
+        else:
+            table = pm.Data("table", np.ones((3, 2)))
+            table.set_value(numbers)
+        if mended:
+            table = pt.switch(pt.isnan(table), 0.0, table)
+        x = pm.Categorical("x", pm.Dirichlet("p", np.ones(3)), shape=N)
+        return [x, pm.Normal("y", table[x][:, 0], 1, shape=N)]
+
+    if mended:
+        read(build)
+    else:
+        with pytest.raises(ReadingError, match=r"'x', 'y' pick from .* nan, the first at \(1, 0\)"):
+            read(build)

@@ -1,0 +1,60 @@
+"""Whole numbers that their type can't hold: NumPy and compiled code wrap them around silently."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytensor.scalar as ps
+from pymc import Model
+from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.asked_once import initial_point
+from pymc_dapper.graphs.bounds import Bounds, bounds_in
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.plausibility.support import bounds_by_support
+
+BEYOND_START = 10.0
+"""Records without a largest value are taken to reach this many times their largest start."""
+
+
+def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
+    """Refuse products of whole numbers that leave the range of their type.
+
+    ``values`` are the value variables of the latent variables.
+
+    Raises
+    ------
+    ReadingError
+        If a Potential's whole numbers can be too large: the message names it.
+    """
+    nodes = io_toposort([], model.potentials)
+    if not any(_multiplies(node.op) and _is_whole(node.outputs[0]) for node in nodes):
+        return
+    point, known = initial_point(model), {}
+    for value in values:
+        rv = model.values_to_rvs[value]
+        low, high, _ = bounds_by_support(rv)
+        end = BEYOND_START * max(1.0, float(np.max(np.abs(point[value.name]), initial=0.0)))
+        known[rv] = Bounds(max(low, -end), high if high < np.inf else end)
+    for potential in model.potentials:
+        for x, bounds in bounds_in([potential], known).items():
+            if bounds is None or not _is_whole(x) or not np.isfinite([*bounds[:2]]).all():
+                continue
+            largest, limit = max(-bounds.low, bounds.high), float(np.iinfo(x.type.dtype).max)
+            if largest > limit:
+                raise ReadingError(
+                    f"'{potential.name}' computes whole numbers of up to {largest:.2g} in "
+                    f"{x.type.dtype}, which holds {limit:.2g} at most: larger ones become other "
+                    "numbers without an error. Compute it from "
+                    f"{rv.name}.astype('float64')"
+                )
+
+
+def _multiplies(op: object) -> bool:
+    return isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Mul | ps.Sqr | ps.Pow)
+
+
+def _is_whole(x: Variable) -> bool:
+    return np.dtype(getattr(x.type, "dtype", None) or "float64").kind in "iu"

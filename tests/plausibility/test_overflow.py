@@ -1,0 +1,49 @@
+"""Whole numbers that their type can't hold are refused."""
+
+import numpy as np
+import pymc as pm
+import pytest
+
+import pymc_dapper as pmd
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.plausibility.overflow import check_overflow
+
+LARGE = 3_000_000_000
+
+
+def of(statistic, law=None):
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1)
+        x = pm.Bernoulli("x", p, shape=50) if law is None else law("x")
+        pm.Potential("privacy", -1e-22 * (statistic(x) - 4.5e21) ** 2)
+    return model
+
+
+def check(model):
+    check_overflow(model, [model.rvs_to_values[model["x"]]])
+
+
+def counts(name):
+    return pm.Poisson(name, 4.0, shape=50)
+
+
+@pytest.mark.parametrize("law", [None, counts])
+def test_a_square_beyond_64_bits_is_refused(law):
+    model = of(lambda x: (x * LARGE).sum() ** 2, law)
+    with np.errstate(over="ignore"):
+        wrapped = np.int64(25 * LARGE) ** np.int64(2)
+    assert wrapped != (25 * LARGE) ** 2  # what would be sampled
+    with pytest.raises(ReadingError, match=r"'privacy' .*int64.*x\.astype\('float64'\)"):
+        check(model)
+
+
+@pytest.mark.parametrize("law", [None, counts])
+def test_what_fits_and_what_is_computed_in_floats_passes(law):
+    check(of(lambda x: (x.astype("float64") * LARGE).sum() ** 2, law))
+    check(of(lambda x: (x * LARGE).sum(), law))
+    check(of(lambda x: x.sum() ** 2, law))
+
+
+def test_sampling_refuses_it(uncompiled):
+    with pytest.raises(ReadingError, match="whole numbers"):
+        pmd.assign_steps(model=of(lambda x: (x * LARGE).sum() ** 2))
