@@ -124,7 +124,10 @@ def chain_of_answers(n=500, scale=6.0):
 
 
 def six_symptoms(n=600, scale=8.0):
-    """Six yes-no columns of two latent classes, from the noisy counts of all pairs."""
+    """Six yes-no columns of two latent classes, from the noisy counts of all pairs.
+
+    Nothing tells the classes apart: they change names, and `share` and `p` have two modes.
+    """
     rng = np.random.default_rng(7)
     data = rng.random((n, 6)) < np.where(rng.random(n)[:, None] < 0.4, 0.8, 0.2)
     with pm.Model() as model:

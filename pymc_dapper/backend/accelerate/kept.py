@@ -40,6 +40,13 @@ class WithDigest(IndexDataCacheFile):
             raise ValueError("it has another digest than when it was written")
         return pickle.loads(content)
 
+    def _load_index(self) -> Any:
+        """Load what there is; nothing, if it is of types that this version doesn't have."""
+        try:
+            return super()._load_index()
+        except (AttributeError, ImportError):
+            return {}
+
 
 def keep_with_digest(function: Any) -> None:
     """Have a function of numba's read and write its machine code so, if it is kept on disk."""

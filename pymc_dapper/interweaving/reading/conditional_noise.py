@@ -21,7 +21,7 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.interweaving.reading.maps import at_index
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
-from pymc_dapper.records.reading.finite import possible_values
+from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.reading.rows_by_value import value_index
 
@@ -42,7 +42,7 @@ def read_conditional_noise(
     prior.
     """
     rvs = [model.values_to_rvs[value] for value in records]
-    if possible_values(rvs) is None:
+    if any(support_of_entries(rv) is None for rv in rvs):
         return None
     try:
         reading = read_records(rvs) if read_records else read_model(model, records, point)
@@ -60,8 +60,8 @@ def read_conditional_noise(
     proposed = {x: x.type(name=f"{x.name}_proposed") for x in own}
     new_log_scale, *new_weights = rebuild([log_scale, *weights], proposed)
 
-    n_records = reading.n_records
-    uniforms = pt.tensor("uniforms", shape=(n_records,), dtype="float64")
+    shape = reading.records[0].type.shape
+    uniforms = pt.tensor("uniforms", shape=shape, dtype="float64")
     index = value_index(reading.records, law.values)
     noise = _noise(index, uniforms, weights)
     new: dict[Variable, Variable] = {
@@ -73,9 +73,9 @@ def read_conditional_noise(
     integrated_out = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
     others = [factor.sum() for name, factor in factors.items() if name not in integrated_out]
     [rest] = rebuild([pt.add(0.0, *others)], new)
-    log_density = rest.astype("float64") + _log_total(new_log_scale, new_weights, n_records)
+    log_density = rest.astype("float64") + _log_total(new_log_scale, new_weights, shape)
     log_density = pt.switch(prior_is_valid(view, rvs, new), log_density, -np.inf)
-    log_law = pt.log(at_index(index, weights)).sum() - _log_total(0.0, weights, n_records)
+    log_law = pt.log(at_index(index, weights)).sum() - _log_total(0.0, weights, shape)
 
     moved_records = [new[x] for x in reading.records]
     graphs = [noise, *moved_records, log_density, log_law]
@@ -122,7 +122,7 @@ def _noise(
 
 
 def _log_total(
-    log_scale: TensorVariable | float, weights: Sequence[TensorVariable], n_records: int
+    log_scale: TensorVariable | float, weights: Sequence[TensorVariable], shape: tuple[int, ...]
 ) -> TensorVariable:
     """Log-likelihood of the records' own factors, summed over the records' values."""
-    return pt.broadcast_to(log_scale + pt.log(pt.add(*weights)), (n_records,)).sum()
+    return pt.broadcast_to(log_scale + pt.log(pt.add(*weights)), shape).sum()

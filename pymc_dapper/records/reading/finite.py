@@ -11,7 +11,10 @@ import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
 from pytensor.graph.op import Op
-from pytensor.tensor.elemwise import DimShuffle
+from pytensor.graph.traversal import io_toposort
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, uniform
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.subtensor import AdvancedSubtensor
@@ -19,7 +22,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.noise import chosen_by
-from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 
 MAX_VALUES = 16
 
@@ -41,9 +44,12 @@ def possible_values(rvs: Sequence[TensorVariable]) -> np.ndarray | None:
 
 def support(rv: TensorVariable) -> range | None:
     """Values of a vector of a discrete distribution with known bounds; None for other variables."""
+    return support_of_entries(rv) if rv.type.ndim == 1 else None
+
+
+def support_of_entries(rv: TensorVariable) -> range | None:
+    """Values of each entry of a discrete distribution with known bounds; None for others."""
     op, node = rv.owner.op, rv.owner
-    if rv.type.ndim != 1:
-        return None
     if isinstance(op, BernoulliRV):
         return range(2)
     if isinstance(op, CategoricalRV):
@@ -172,6 +178,19 @@ def conditional_law(
     largest = pt.switch(pt.isfinite(largest), largest, 0.0)
     scaled = [weight * pt.exp(log - largest) for weight, log in zip(weights, logs, strict=True)]
     return FiniteLaw(values, tuple(scaled), largest)
+
+
+def are_by_entry(graphs: Sequence[TensorVariable], record: TensorVariable) -> bool:
+    """Whether each entry of graphs depends on the entry of a record at the same place alone."""
+    dependent = dependent_variables([record], graphs)
+    for node in io_toposort([], list(graphs)):
+        of_record = [x for x in node.inputs if x in dependent]
+        is_value = isinstance(node.op, Alloc | CheckAndRaise) and of_record == node.inputs[:1]
+        if of_record and not (isinstance(node.op, Elemwise) or is_value):
+            return False
+        if any(x.type.shape != record.type.shape for x in of_record):
+            return False
+    return all(graph.type.shape == record.type.shape for graph in graphs)
 
 
 def _can_underflow(logs: Sequence[TensorVariable]) -> bool:

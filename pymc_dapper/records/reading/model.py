@@ -13,7 +13,7 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import Randomness, check_sources, with_randomness
 from pymc_dapper.graphs.prior import read_proposals
-from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
 from pymc_dapper.records.reading.axis import check_independence, check_records
 from pymc_dapper.records.reading.factors import (
@@ -26,11 +26,14 @@ from pymc_dapper.records.reading.factors import (
     sums_of,
 )
 from pymc_dapper.records.reading.finite import (
+    MAX_VALUES,
     FiniteLaw,
     Prior,
+    are_by_entry,
     conditional_law,
     possible_values,
     support,
+    support_of_entries,
 )
 from pymc_dapper.records.reading.plan import ByFullEvaluation, Plan, read_plan
 from pymc_dapper.records.reading.possible import read_possible
@@ -220,6 +223,8 @@ def read_model(
     conditional = None
     if finite is not None and separable:
         conditional = _finite_law(view, rvs, likelihoods, finite, possible)
+    elif untransformed and possible is None and len(separable) == len(factors):
+        conditional = _law_of_entries(view, rvs, [factor.name for factor in factors])
     if conditional is not None:
         proposals, possible = conditional.draw(records), None
     else:
@@ -273,6 +278,23 @@ def _finite_law(
         for rv, log_prior in zip(rvs, log_priors, strict=True)
     ]
     return conditional_law(records, priors, log_likelihoods, values, possible)
+
+
+def _law_of_entries(
+    view: ModelView, rvs: Sequence[TensorVariable], factors: Sequence[str]
+) -> FiniteLaw | None:
+    """Law of each entry of records, such as answers to several questions, if nothing ties them."""
+    values = support_of_entries(rvs[0])
+    if len(rvs) > 1 or values is None or len(values) > MAX_VALUES:
+        return None
+    record = view.values[view.model.rvs_to_values[rvs[0]]]
+    variables = [*rvs, *(view.model[name] for name in factors)]
+    log_prior, *log_likelihoods = inline_symbolic_ops(view.log_densities(variables))
+    if not are_by_entry([log_prior, *log_likelihoods], record):
+        return None
+    of_prior = view.at_values(rvs[0].owner.op.dist_params(rvs[0].owner))
+    prior = Prior(rvs[0].owner.op, tuple(of_prior), log_prior)
+    return conditional_law([record], [prior], log_likelihoods, np.array([*values])[:, None])
 
 
 def log_priors_of_each(

@@ -25,6 +25,20 @@ def test_what_is_saved_is_loaded_under_its_own_key(tmp_path):
     assert (plain.load("key"), file.load("key")) == ("other machine code", ["machine code"])
 
 
+def test_code_for_types_of_another_version_is_not_there(tmp_path, monkeypatch):
+    """A class in a signature was removed: what was kept can't be read, and is made anew."""
+    file = WithDigest(str(tmp_path), "function", 0)
+    file.save(Removed, "machine code")
+    assert file.load(Removed) == "machine code"
+    removed = Removed
+    monkeypatch.delitem(globals(), "Removed")
+    assert file.load(removed) is None
+
+
+class Removed:
+    """A type in a signature."""
+
+
 def test_a_bit_that_flips_is_told(tmp_path, monkeypatch):
     """A bit of the machine code: numba by itself would run it, and so does the plain way."""
     monkeypatch.setattr(cache, "NUMBA_CACHE_PATH", tmp_path)

@@ -1,11 +1,16 @@
 """Exact draws of records with few values: no weight is lost to rounding."""
 
+from itertools import product
+
 import numpy as np
 import pymc as pm
 import pytest
 
+import pymc_dapper as pmd
 from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
+from tests.monte_carlo import smallest_ess, z_score_of_mean
 from tests.sweep_parts import PythonFunction, take_apart
 
 
@@ -48,3 +53,70 @@ def test_both_ways_to_weigh_agree_with_bayes(sd):
     exact = weights / weights.sum(axis=1, keepdims=True)
     error = np.sqrt(exact * (1 - exact) / 400)
     assert np.all(np.abs(shares(model) - exact) <= 4.5 * error + 1e-12)
+
+
+ANSWERS = np.array([[0, 1, 1], [1, 1, 0]])
+
+
+def answers(tied=None):
+    """Two people answer three questions, each with a rate of its own."""
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 1, shape=3)
+        x = pm.Bernoulli("x", p, shape=(2, 3))
+        pmd.RandomizedResponse(0.75, categories=2).observe("answers", x, released=ANSWERS)
+        if tied is not None:
+            pm.Potential("tied", tied(x))
+    return read_model(model, [model.rvs_to_values[model["x"]]], model.initial_point())
+
+
+def test_entries_that_nothing_ties_are_drawn_one_by_one():
+    reading, p = answers(), np.array([0.1, 0.4, 0.8])
+    law = reading.conditional
+    [of_model] = reading.view([reading.model.logp(sum=True)])
+    inputs = [*reading.records, *reading.parameters]
+    log_density = compile_in_python(reading.model, inputs, [of_model])
+    at = np.log(p / (1 - p))
+    weights = compile_in_python(reading.model, [*reading.parameters], list(law.weights))(at)
+    no, yes = np.broadcast_arrays(*weights, np.zeros((2, 3)))[:2]
+    found = yes / (no + yes)
+    states = np.array(list(product((0, 1), repeat=6))).reshape(-1, 2, 3)
+    density = np.exp([log_density(state, at)[0] for state in states])
+    density /= density.sum()
+    by_entries = np.where(states == 1, found, 1 - found).prod(axis=(1, 2))
+    np.testing.assert_allclose(by_entries, density, rtol=1e-12)
+    broken = np.where(states == 1, found[::-1], 1 - found[::-1]).prod(axis=(1, 2))
+    assert abs(broken - density).max() > 0.01
+
+
+@pytest.mark.parametrize(
+    "tied",
+    [
+        lambda x: -((x.sum(axis=1) - 1.0) ** 2),
+        lambda x: x[:, ::-1] * 0.5,
+        lambda x: x.cumsum(axis=1) * 0.1,
+        lambda x: (x * x[:, :1]) * 0.3,
+        lambda x: -((x.sum() - 2.0) ** 2),
+    ],
+)
+def test_entries_that_a_factor_ties_are_not(tied):
+    assert answers(tied).conditional is None
+
+
+@pytest.mark.long
+def test_rates_of_several_answers_follow_their_posterior():
+    rng, n = np.random.default_rng(2), 200
+    released = (rng.random((n, 3)) < [0.3, 0.5, 0.7]).astype(int)
+    with pm.Model():
+        p = pm.Beta("p", 1, 1, shape=3)
+        x = pm.Bernoulli("x", p, shape=(n, 3))
+        pmd.RandomizedResponse(0.75, categories=2).observe("answers", x, released=released)
+        idata = pmd.sample(3000, chains=1, random_seed=1, progressbar=False)
+    grid = (np.arange(2000) + 0.5) / 2000
+    rate, yes = 0.25 + 0.5 * grid, released.sum(axis=0)[:, None]
+    log = yes * np.log(rate) + (n - yes) * np.log(1 - rate)
+    posterior = np.exp(log - log.max(axis=1, keepdims=True))
+    posterior /= posterior.sum(axis=1, keepdims=True)
+    draws = idata.posterior["p"].values[0]
+    z = [z_score_of_mean(draws[:, k], posterior[k] @ grid) for k in range(3)]
+    assert np.max(np.abs(z)) < 4
+    assert min(smallest_ess(draws[None, :, k]) for k in range(3)) > 1000
