@@ -19,14 +19,18 @@ from pymc_dapper.records.step import DapperStep
 STALE_SUMS = {
     "change[j] += added[k, j] - removed[k, j]": "pass",
     "log_now = log_new": "pass",
-    "change[j] += table[b, j] - table[a, j]": "pass",
+    "total[cell] += 2 * side - 1": "pass",
+    "terms[cell] = proposed_terms[t, side]": "pass",
     "change[j] = proposed_change[j]": "pass",
     "terms[j] = proposed_terms[j]": "pass",
     "present = proposed": "state[i] = records[i]",
 }
 
 # Entry by entry: forget to update the cached terms when a proposal is accepted.
-STALE_TERMS = {"terms[j] = proposed_terms[j]": "pass"}
+STALE_TERMS = {
+    "terms[j] = proposed_terms[j]": "pass",
+    "terms[cell] = proposed_terms[t, side]": "pass",
+}
 
 # Decide by something else than the ratio of the log-densities.
 DECISIONS = ("if log_uniforms[i] < log_ratio:",)
@@ -50,7 +54,9 @@ FLATTENED = _decide_by(r"0.5 * \1")
 # Entry by entry: forget that a proposal changes the others than the first.
 FIRST_CHANGE_ONLY = {
     "own = added[k, j] - removed[k, j]": "own = added[k, j] - removed[k, j] if j == 0 else 0.0",
-    "if table[a, j] != table[b, j]:": "if j == 0 and table[a, j] != table[b, j]:",
+    "gain += proposed_terms[t, side] - terms[cell]": (
+        "gain += proposed_terms[t, side] - terms[cell] if cell == 0 else 0.0"
+    ),
 }
 
 # Entry by entry: heed the first only.
@@ -60,15 +66,12 @@ FIRST_ENTRY_ONLY = FIRST_CHANGE_ONLY | {
     ),
 }
 
-# By value: overlook the last of the columns in which two values differ.
-ONE_COLUMN_FORGOTTEN = {"for c in range(1, columns[0] + 1):": "for c in range(1, columns[0]):"}
+# By cell: overlook the last of the variables that a table sees.
+ONE_COLUMN_FORGOTTEN = {"for k in range(columns[t, 0]):": "for k in range(columns[t, 0] - 1):"}
 
-# By value: look up what another value than the proposed one contributes.
+# By cell: look up the cell of another value.
 ONE_VALUE_LATER = {
-    "a, b = present[i], proposed[i]": "a, b = present[i], (proposed[i] + 1) % n_values",
-    "n_found += separable | (values.present[i] != values.proposed[i])": (
-        "n_found += separable | (values.present[i] != (values.proposed[i] + 1) % len(values.table))"
-    ),
+    "return cells[np.uint64(place)]": ("return cells[np.uint64((place + 1) % len(cells))]"),
 }
 
 # Forget the separable factors.

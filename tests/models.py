@@ -66,10 +66,14 @@ def tiny_log_table_mechanism(records, weights=WEIGHTS):
 
 
 def tiny_table_model(weights=WEIGHTS, n_records=3):
-    """Three records of three categories, weighted counts with Laplace noise."""
+    """Three records of three categories, weighted counts with Laplace noise.
+
+    Without weights (None), each record is counted in one cell.
+    """
     with pm.Model() as m:
         record = pm.Categorical("record", p=TABLE_PRIOR, shape=n_records)
-        table = (weights[:, None] * pt.eye(3)[record]).sum(axis=0)
+        rows = pt.eye(3)[record]
+        table = (rows if weights is None else weights[:, None] * rows).sum(axis=0)
         pm.Potential("privacy", -pt.abs(TABLE_RELEASED - table).sum() / 1.5)
     return m
 

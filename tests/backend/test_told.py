@@ -170,7 +170,7 @@ LOW = pmd.LaplaceMechanism(2.0).published_if(">=", 10)
         (pmd.LaplaceMechanism(2.0), np.ma.masked_equal([12, 0, 11], 0), "entry 1 is nan"),
         (pmd.LaplaceMechanism(2.0).rounded(5), [5, 12, 10], "multiples of 5, .*but 12 was"),
         (pmd.LaplaceMechanism(2.0).clamped(0, 9), [3.0, 10, 4], "from 0 to 9, .*but 10 was"),
-        (pmd.NoisyMaxMechanism(2.0, 3), [3], "candidates are 0, ..., 2, but 3 was chosen"),
+        (pmd.NoisyMaxMechanism(2.0, 3), [3], "candidates are 0, ..., 2, but 3 was released"),
     ],
 )
 def test_what_can_not_have_been_released_is_refused_as_soon_as_it_is_read(

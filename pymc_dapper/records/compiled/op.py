@@ -7,7 +7,7 @@ the kernel's sources, so that no model gets another model's code.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
@@ -86,8 +86,6 @@ class _Sweep(KernelOp):
     __props__: ClassVar[tuple[str, ...]] = ("density",)
     density: LogDensity | None
     results = (pt.TensorType("bool", shape=(None,)), pt.dscalar)
-    kernel: ClassVar[Any]
-    """``kernel(log_density, context, arrays, log_removed, log_added, log_uniforms)``."""
     n_arrays: ClassVar[int] = 2
 
 
@@ -97,7 +95,6 @@ class CellSweep(_Sweep):
     The arrays are the parts of :class:`~pymc_dapper.records.kernels.cell_sweep.Cells`.
     """
 
-    kernel = staticmethod(sweep_by_cell)
     n_arrays = 7
 
 
@@ -108,16 +105,12 @@ class RankSweep(_Sweep):
     :class:`~pymc_dapper.records.kernels.rank_sweep.Releases`.
     """
 
-    kernel = staticmethod(sweep_by_rank)
-
 
 class FullSweep(_Sweep):
     """Updates against a log-density that is evaluated from all records.
 
     The arrays are the matrix of all records in float64, present and proposed.
     """
-
-    kernel = staticmethod(sweep_by_full_evaluation)
 
 
 class RecordSweep(_Sweep):
@@ -139,7 +132,13 @@ class OrderSweep(RecordSweep):
 
 @compiles(_Sweep)
 def _sweep(op: _Sweep) -> Callable:
-    kernel, n_arrays = op.kernel, op.n_arrays
+    # Looked up here, so that tests can put a kernel with a fault in its place.
+    kernels = {
+        CellSweep: sweep_by_cell,
+        RankSweep: sweep_by_rank,
+        FullSweep: sweep_by_full_evaluation,
+    }
+    kernel, n_arrays = kernels[type(op)], op.n_arrays
     log_density = None if op.density is None else compiled_density(op.density)
     context_of = _context_of(op.density, n_arrays)
 
