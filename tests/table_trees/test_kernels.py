@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from numba import njit
 
+import pymc_dapper as pmd
 from pymc_dapper.table_trees import compiled, kernels
 from pymc_dapper.table_trees.chain import Margin
 from pymc_dapper.table_trees.start import state_of
+from tests.monte_carlo import z_score_of_mean
 from tests.table_trees.small import CELLS, example, largest_z
 
 RECAST, SWAP, GIVE, RESIZE = range(4)
@@ -77,10 +79,6 @@ FAULTS = {
         "gain -= log_total(fixed, b, before)",
         "gain = 0.0",
     ),
-    "blocks are drawn by size, and nothing else": (
-        "gain += math.log((n1 - n) * (n2 + n) / (n1 * n2))",
-        "gain += 0.0",
-    ),
     "cells exchange people, whatever the prior": (
         "now += math.log((n1 - n) * (n2 + n + fixed.alpha[g, c2]))",
         "now += math.log((n1 - n) * (n2 + n + 1))",
@@ -97,7 +95,10 @@ FAULTS = {
         "above = fixed.parent[above]",
         "above = -1",
     ),
-    "newcomers from the prior": ("if u < n:", "if u < -1:"),
+    "people come from the prior": (
+        "return pick(groups, g, u) if u < n else",
+        "return pick(groups, g, u) if u < -1 else",
+    ),
     "who gives is drawn for two moves at once": (
         "one, other = pair(rng, b, block_of(rng, fixed, area))",
         "one, other = b, block_of(rng, fixed, area)",
@@ -129,3 +130,27 @@ def test_faults_show(fault):
     tree, posterior = example(is_exact)
     draws, _, _ = chain(tree, broken_sweep(*FAULTS[fault]), 60_000)
     assert largest_z(draws, posterior) > 6
+
+
+BY_SIZE = ("gain += math.log((n1 - n) * (n2 + n) / (n1 * n2))", "gain += 0.0")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("is_broken", [False, True])
+def test_blocks_drawn_by_size(is_broken):
+    """Twenty people of two blocks, in which any number is as likely but for noise."""
+    released, prior = np.array([20.0, 8.0, 14.0]), np.full(21, -np.log(21))
+    query = pmd.TableQuery([0, 0], released[:, None], [0, 9.0, 9.0])
+    tree = pmd.TableTree([-1, 0, 0], {"total": query}, prior=prior)
+    fixed, n = tree._fixed, np.arange(21)
+    logs = -0.5 * ((8 - n) / 9) ** 2 - 0.5 * ((n - 6) / 9) ** 2
+    p = np.exp(logs) / np.exp(logs).sum()
+    state = state_of(fixed, tree._released, (np.array([0]), np.array([1]), np.array([20])))
+    sweep = broken_sweep(*BY_SIZE) if is_broken else compiled.sweep
+    rng, made = np.random.default_rng(5), np.zeros((4, 2), dtype=np.int64)
+    drawn = np.empty(40_000)
+    for k in range(drawn.size):
+        sweep(rng, fixed, state, 2, tree._moves, made)
+        drawn[k] = state.people.total[0]
+    z = abs(z_score_of_mean(drawn * (20 - drawn), p @ (n * (20 - n))))
+    assert z > 6 if is_broken else z < 4.5
