@@ -133,7 +133,7 @@ class OrderSweep(RecordSweep):
 @compiles(_Sweep)
 def _sweep(op: _Sweep) -> Callable:
     # Looked up here, so that tests can put a kernel with a fault in its place.
-    kernels = {
+    kernels: dict[type[_Sweep], Callable] = {
         CellSweep: sweep_by_cell,
         RankSweep: sweep_by_rank,
         FullSweep: sweep_by_full_evaluation,
