@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.scalar as ps
 from pymc import Model
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import io_toposort
+from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
@@ -27,9 +27,12 @@ def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
     Raises
     ------
     ReadingError
-        If a Potential's whole numbers can be too large: the message names it.
+        If whole numbers of a Potential, or of an observed variable's parameters, can be too large.
     """
-    nodes = io_toposort([], model.potentials)
+    graphs: dict[str, list[Variable]] = {x.name: [x] for x in model.potentials}
+    for rv in model.observed_RVs:
+        graphs[rv.name] = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
+    nodes = io_toposort([], [x for each in graphs.values() for x in each])
     if not any(_multiplies(node.op) and _is_whole(node.outputs[0]) for node in nodes):
         return
     point, known = initial_point(model), {}
@@ -38,17 +41,20 @@ def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
         low, high, _ = bounds_by_support(rv)
         end = BEYOND_START * max(1.0, float(np.max(np.abs(point[value.name]), initial=0.0)))
         known[rv] = Bounds(max(low, -end), high if high < np.inf else end)
-    for potential in model.potentials:
-        for x, bounds in bounds_in([potential], known).items():
+    for name, each in graphs.items():
+        for x, bounds in bounds_in(each, known).items():
             if bounds is None or not _is_whole(x) or not np.isfinite([*bounds[:2]]).all():
                 continue
             largest, limit = max(-bounds.low, bounds.high), float(np.iinfo(x.type.dtype).max)
             if largest > limit:
+                above = ancestors([x])
+                made_of = " and ".join(
+                    f"{rv.name}.astype('float64')" for rv in known if rv in above
+                )
                 raise ReadingError(
-                    f"'{potential.name}' computes whole numbers of up to {largest:.2g} in "
+                    f"'{name}' computes whole numbers of up to {largest:.2g} in "
                     f"{x.type.dtype}, which holds {limit:.2g} at most: larger ones become other "
-                    "numbers without an error. Compute it from "
-                    f"{rv.name}.astype('float64')"
+                    f"numbers without an error. Compute it from {made_of or 'floats'}"
                 )
 
 

@@ -47,3 +47,19 @@ def test_what_fits_and_what_is_computed_in_floats_passes(law):
 def test_sampling_refuses_it(uncompiled):
     with pytest.raises(ReadingError, match="whole numbers"):
         pmd.assign_steps(model=of(lambda x: (x * LARGE).sum() ** 2))
+
+
+def test_an_observed_variable_is_refused_too():
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.5, shape=50)
+        pm.Normal("released", (x * LARGE).sum() ** 2, 1e20, observed=4.5e21)
+    with pytest.raises(ReadingError, match=r"'released' .*from x\.astype\('float64'\)"):
+        check(model)
+
+
+def test_the_message_names_the_variable_that_is_too_large():
+    with pm.Model() as model:
+        x, y = pm.Bernoulli("x", 0.5, shape=50), pm.Bernoulli("y", 0.5, shape=50)
+        pm.Potential("privacy", -1e-22 * ((x * LARGE).sum() ** 2 - 4.5e21) ** 2 - y.sum())
+    with pytest.raises(ReadingError, match=r"from x\.astype\('float64'\)$"):
+        check_overflow(model, [model.rvs_to_values[each] for each in (x, y)])
