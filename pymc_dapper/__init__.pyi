@@ -17,7 +17,7 @@ from . import (
     studies,
     synthetic,
 )
-from .assignment import assign_steps
+from .assignment.steps import assign_steps
 from .budget import ZCDP, ApproxDP, PureDP
 from .collapsing.step import CollapsedStep
 from .conjugacy.step import ConjugateStep

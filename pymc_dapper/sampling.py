@@ -13,7 +13,9 @@ from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph.basic import Variable
 from xarray import DataTree
 
-from pymc_dapper.assignment import Latent, Readings, choose_steps, find_latent
+from pymc_dapper.assignment.latent import Latent, find_latent
+from pymc_dapper.assignment.readings import Readings
+from pymc_dapper.assignment.steps import choose_steps
 from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases

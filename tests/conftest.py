@@ -40,7 +40,7 @@ LONGEST = (
     "test_sampling.py",
     "test_caches.py",
     "statistical/test_collapsed.py",
-    "test_assignment.py",
+    "assignment/test_latent.py",
     "statistical/test_separable.py",
     "statistical/test_known_totals.py",
     "statistical/test_clipped_sum.py",

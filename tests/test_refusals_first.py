@@ -6,7 +6,8 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import pymc_dapper as pmd
-from pymc_dapper.assignment import find_latent, read_steps
+from pymc_dapper.assignment.latent import find_latent
+from pymc_dapper.assignment.steps import read_steps
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.interweaving import step as interweaving
 

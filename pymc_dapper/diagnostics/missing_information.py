@@ -11,7 +11,8 @@ from pymc import compile as pymc_compile
 from pymc.step_methods import BlockedStep, CompoundStep
 from pytensor.graph.basic import Variable
 
-from pymc_dapper.assignment import assign_parameter_steps, find_records
+from pymc_dapper.assignment.latent import find_records
+from pymc_dapper.assignment.parameters import assign_parameter_steps
 from pymc_dapper.backend.internals import PointType, RandomState, get_random_generator
 from pymc_dapper.checks import random_generator, whole_number
 from pymc_dapper.conjugacy.step import ConjugateStep

@@ -13,7 +13,8 @@ from pytensor.graph.basic import Variable, equal_computations
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomGeneratorType
 
-from pymc_dapper.assignment import assign_parameter_steps, assign_steps
+from pymc_dapper.assignment.parameters import assign_parameter_steps
+from pymc_dapper.assignment.steps import assign_steps
 from pymc_dapper.backend.internals import equal_dataclass_values
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.dependence import records_seen

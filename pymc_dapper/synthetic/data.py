@@ -12,7 +12,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 from xarray import DataArray, Dataset
 
-from pymc_dapper.assignment import Latent, find_latent
+from pymc_dapper.assignment.latent import Latent, find_latent
 from pymc_dapper.checks import flag, known, options, random_generator, whole_number
 from pymc_dapper.context import model_to_read
 from pymc_dapper.diagnostics._result import group

@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy.special import logsumexp
 
-from pymc_dapper.assignment import Readings
+from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.marginal import integrable_parameters, integrate_out
 from tests.evaluated_in_python import REWRITTEN

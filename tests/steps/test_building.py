@@ -14,7 +14,7 @@ from numba.core import caching
 from pytensor.compile.mode import get_mode
 
 import pymc_dapper as pmd
-from pymc_dapper import assignment
+from pymc_dapper.assignment import readings as assignment_readings
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.conjugacy import check as conjugacy_check
 from pymc_dapper.counts import step as counts_step
@@ -135,7 +135,7 @@ def test_starts_that_do_not_fit_into_memory(monkeypatch, uncompiled):
     model, *_ = records()
     for name, step in (("initial_point", "DapperStep"), ("find_sizes", "SizeStep")):
         with monkeypatch.context() as patch:
-            patch.setattr(assignment, name, no_memory)
+            patch.setattr(assignment_readings, name, no_memory)
             message = told(lambda: pmd.assign_steps(model=model, progressbar=False))
         assert message.startswith(f"memory ran out while {step} was built for 'mu', 'x' (4): Una")
 

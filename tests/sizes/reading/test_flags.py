@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.assignment import find_latent
+from pymc_dapper.assignment.latent import find_latent
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.sizes.reading.flags import (
     at_flags,

@@ -1,0 +1,93 @@
+"""Readings of a model, each made once, for the choice of its steps."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from pymc.model import Model
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.counts.reading.model import CountReading, check_counts, read_counts
+from pymc_dapper.graphs.asked_once import initial_point
+from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
+from pymc_dapper.graphs.present import Present
+from pymc_dapper.records.reading.model import ModelReading, read_model
+from pymc_dapper.sizes.reading.model import SizeReading, find_sizes, read_size
+from pymc_dapper.steps.building import telling_of_memory
+from pymc_dapper.steps.progress import stage
+
+
+class Readings:
+    """Readings of a model for the choice of its steps, each made once.
+
+    The model must not change meanwhile, except for where its chains start.
+    """
+
+    def __init__(self, model: Model):
+        self.model = model
+        with telling_of_memory("DapperStep", model.free_RVs):
+            self.point = initial_point(model)
+        self._made: dict[tuple[Any, ...], Any] = {}
+
+    def records(self, rvs: Sequence[TensorVariable]) -> ModelReading:
+        """Read how the model depends on records."""
+        values = [self.model.rvs_to_values[rv] for rv in rvs]
+        with telling_of_memory("DapperStep", rvs):
+            return self._once(("records", *rvs), lambda: read_model(self.model, values, self.point))
+
+    def counts(
+        self, rvs: Sequence[TensorVariable], integrated: Sequence[Conditional] = ()
+    ) -> CountReading:
+        """Read how the model depends on counts, with some parameters integrated out."""
+        values = [self.model.rvs_to_values[rv] for rv in rvs]
+        with telling_of_memory("CountStep", rvs):
+            return self._once(
+                ("counts", *rvs, *integrated),
+                lambda: read_counts(self.model, values, integrated),
+            )
+
+    def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
+        """Find the numbers of records that aren't known, and the records of each."""
+        with telling_of_memory("SizeStep", self.model.free_RVs):
+            return self._once(("sizes",), lambda: find_sizes(self.model))
+
+    def size(self, rv: TensorVariable) -> SizeReading:
+        """Read how the model depends on a number of records."""
+        value = self.model.rvs_to_values[rv]
+        with telling_of_memory("SizeStep", [rv]):
+            return self._once(("size", rv), lambda: read_size(self.model, value))
+
+    def can_be_counted(self, rv: TensorVariable) -> bool:
+        """Whether a variable is a count on which something else in the model depends."""
+        try:
+            check_counts(self.model, [rv])
+            self.counts([rv])
+        except ReadingError:
+            return False
+        return True
+
+    def conditionals(
+        self, rvs: Sequence[TensorVariable], present: Present | None = None
+    ) -> list[Conditional]:
+        """Read the conditionals of parameters; empty if none can be drawn from."""
+        present = present or {}
+        if not rvs:
+            return []
+        try:
+            return self._once(
+                ("parameters", *rvs, *present), lambda: read_conditionals(self.model, rvs, present)
+            )
+        except NotConjugateError:
+            return []
+
+    def _once(self, key: tuple[Any, ...], read: Callable[[], Any]) -> Any:
+        if key not in self._made:
+            stage("Reading the model")
+            try:
+                self._made[key] = read()
+            except ReadingError as error:
+                self._made[key] = error
+        made = self._made[key]
+        if isinstance(made, ReadingError):
+            raise made
+        return made

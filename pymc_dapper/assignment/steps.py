@@ -1,0 +1,233 @@
+"""Which step takes which variable: the defaults a user wants."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pymc.model import Model
+from pymc.step_methods import BlockedStep
+from pytensor.graph.basic import Variable
+
+from pymc_dapper.assignment.latent import Latent, find_latent
+from pymc_dapper.assignment.left_out import warn_of_left_out
+from pymc_dapper.assignment.parameters import (
+    UnbuiltNuts,
+    collapsed_step,
+    compile_step,
+    hierarchy_steps,
+    interweave_steps,
+    moved_by_nuts,
+    parameter_steps,
+    read_alone,
+)
+from pymc_dapper.backend.named_dims import same_named
+from pymc_dapper.checks import flag
+from pymc_dapper.checks import options as options_of
+from pymc_dapper.conjugacy.marginal import integrable_parameters
+from pymc_dapper.context import model_to_read, the_model
+from pymc_dapper.graphs.errors import NotCollapsibleError
+from pymc_dapper.interweaving.step import InterweaveStep
+from pymc_dapper.records.step import DapperStep
+from pymc_dapper.sizes.step import SizeStep
+from pymc_dapper.steps.base import Step
+from pymc_dapper.steps.building import building
+from pymc_dapper.steps.progress import progress
+
+
+def assign_steps(
+    records: Variable | Sequence[Variable] | None = None,
+    model: Model | None = None,
+    *,
+    counts: Variable | Sequence[Variable] | None = None,
+    conjugate: bool = True,
+    interweave: bool = True,
+    collapse: bool = True,
+    dapper: Mapping[str, Any] | None = None,
+    nuts: Mapping[str, Any] | None = None,
+    compile_kwargs: Mapping[str, Any] | None = None,
+    progressbar: bool = True,
+) -> list[BlockedStep]:
+    """Choose the steps for a model of latent confidential records, or of latent counts of them.
+
+    - :class:`DapperStep` takes the records.
+    - :class:`SizeStep` takes an unknown number of records (:func:`present`).
+    - :class:`CountStep` takes the counts, and their parameters that can be integrated out.
+    - :class:`ConjugateStep` takes the parameters with a known conditional distribution.
+    - NUTS takes the other continuous parameters. If these have Binomial or Poisson counts with
+      separate noise, :class:`CollapsedStep` takes both, and sums the counts out.
+    - :class:`InterweaveStep` also moves the continuous parameters of the records, together with the
+      records, so that the chain mixes at small privacy budgets. If all records are integrated out
+      (:func:`tabulate`), it takes up to 16 parameters alone. A second one moves parameters of a
+      hierarchy together with vectors, such as means of groups, whose scale depends on them. If
+      records are people of several columns, each drawn by a Dirichlet table and counted in noisy
+      tables, ``BoundaryStep`` does this for them.
+    - ``pm.sample`` chooses the steps of the rest: discrete parameters.
+
+    Parameters
+    ----------
+    records : variable or sequence of variables, optional
+        The latent records. If neither they nor counts are given, they are found if the model leaves
+        no doubt: the free variables in a mechanism's statistic that aren't counts, if all have the
+        same number of entries along their first axis. Variables padded for an unknown n may differ
+        in length. Other latent variables of each record that are linked to these belong to it: a
+        class, an ability, a true value behind an error, a column without a mechanism. Continuous
+        variables on which public data of each record depend stay parameters. PyMC's log warns of
+        other variables with as many entries.
+    model : Model, optional
+        The model. Taken from the context if not given.
+    counts : variable or sequence of variables, optional
+        Latent counts, such as the cells of a table. If neither they nor records are given, they are
+        found in the mechanism's statistic: Multinomial and DirichletMultinomial variables, scalar
+        counts (including a DiscreteUniform of 17 values or more), and vectors of counts that enter
+        the statistic otherwise than by sums over their first axis; and the latent counts that are
+        totals of these.
+    conjugate : bool, default True
+        Whether to look for conjugate parameters. Otherwise NUTS moves all continuous parameters
+        together, which is better if a conjugate one depends strongly on another one.
+    interweave : bool, default True
+        Whether to add an :class:`InterweaveStep` if it knows a map for the records' distribution.
+        Its moves are compiled in tuning, if parameters are seen to forget slowly (which takes more
+        than 40 iterations), and tuning chooses how many are worth their cost.
+    collapse : bool, default True
+        Whether NUTS moves parameters with counts summed out, if possible. Otherwise
+        :class:`CountStep` and NUTS move them in turn.
+    dapper : dict, optional
+        Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
+    nuts : dict, optional
+        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.9}``.
+    compile_kwargs : dict, optional
+        Passed on to all steps.
+    progressbar : bool, default True
+        Whether a line shows the present stage and its time; without a terminal or notebook, PyMC's
+        log.
+
+    Returns
+    -------
+    list of steps
+        For ``pm.sample(step=...)``.
+
+    Raises
+    ------
+    ReadingError
+        If records aren't given and the model leaves doubt about them, or if the model can't be read
+        (see :class:`DapperStep`).
+
+    Notes
+    -----
+    NUTS doesn't evaluate the privacy mechanism at each leapfrog step if it doesn't depend on the
+    moved variables. Its stat ``lp`` is then the log-density without the mechanism.
+
+    Examples
+    --------
+    >>> with model:
+    ...     idata = pm.sample(step=pmd.assign_steps([record]))
+    """
+    if isinstance(records, Model) and model is None:
+        records, model = None, records
+    given, model = the_model(model), model_to_read(model)
+    with (
+        progress(show=flag(progressbar, "progressbar")),
+        building(own_mode=compile_kwargs is not None or nuts is not None),
+    ):
+        steps = choose_steps(
+            find_latent(model, records, counts),
+            conjugate=conjugate,
+            interweave=interweave,
+            collapse=collapse,
+            dapper=dapper,
+            nuts=nuts,
+            compile_kwargs=compile_kwargs,
+        )
+    for step in steps:
+        step.vars = same_named(given.value_vars, step.vars)
+    return steps
+
+
+def choose_steps(
+    latent: Latent,
+    *,
+    conjugate: bool,
+    interweave: bool,
+    collapse: bool,
+    dapper: Mapping[str, Any] | None,
+    nuts: Mapping[str, Any] | None,
+    compile_kwargs: Mapping[str, Any] | None,
+) -> list[BlockedStep]:
+    """Choose the steps for all variables, as :func:`assign_steps` does.
+
+    All read the model, and may refuse it, before any is compiled.
+    """
+    choices = (latent, conjugate, interweave, dapper, nuts, compile_kwargs)
+    try:
+        steps = read_steps(*choices, collapse=flag(collapse, "collapse"))
+        warn_of_left_out(latent, steps)
+        return [compile_step(step) for step in steps]
+    except NotCollapsibleError:  # by their noise, which is evaluated after it is compiled
+        return [compile_step(step) for step in read_steps(*choices, collapse=False)]
+
+
+def read_steps(
+    latent: Latent,
+    conjugate: bool,
+    interweave: bool,
+    dapper: Mapping[str, Any] | None,
+    nuts: Mapping[str, Any] | None,
+    compile_kwargs: Mapping[str, Any] | None,
+    *,
+    collapse: bool,
+) -> list[Step | UnbuiltNuts]:
+    """Choose the steps and have them read the model, but compile nothing."""
+    readings, model = latent.readings, latent.readings.model
+    conjugate, interweave = flag(conjugate, "conjugate"), flag(interweave, "interweave")
+    dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
+    options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
+    parameters = left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
+    # Variables of a row in different steps aren't drawn together.
+    present = latent.present if dapper.get("blocked", True) else {}
+    steps: list[Step | UnbuiltNuts] = []
+    for records in latent.groups:
+        of_records = readings.records(records)
+        for size in {present[rv] for rv in records if rv in present}:
+            of_size = readings.size(size)
+            # Without sums there is no sweep to shorten: all are decided on at once.
+            shortens = of_size.absent_add_nothing and of_records.sums
+            number = of_size.size if shortens else None
+            of_records = replace(of_records, draws_anew=True, number=number)
+        steps.append(DapperStep.of_reading(of_records, records, **options, **dapper))
+    if dapper and not latent.records:
+        raise ValueError("dapper was given, but the model has no records: leave it out")
+    if not latent.all and (alone := read_alone(readings, left, interweave, nuts)):
+        return [InterweaveStep.of_reading(alone, left, **options)]
+    if latent.sizes:
+        of_sizes = [readings.size(rv) for rv in latent.sizes]
+        steps.append(SizeStep.of_reading(of_sizes, list(latent.sizes), **options))
+    if latent.counts:
+        known = [x for rv in left for x in readings.conditionals([rv])] if conjugate else []
+        integrated = integrable_parameters(known, latent.counts)
+        drawn_with_counts = [rv for conditional in integrated for rv in conditional.rvs]
+        left = [rv for rv in left if rv not in drawn_with_counts]
+        moved = moved_by_nuts(readings, left, conjugate, present)
+        collapsed = None
+        if collapse and moved and not drawn_with_counts:
+            collapsed = collapsed_step(readings, moved, latent.counts, nuts, options)
+        if collapsed is not None:
+            steps.append(collapsed)
+            left, nuts = [rv for rv in left if rv not in moved], {}
+            latent = replace(latent, counts=[])
+        else:
+            from pymc_dapper.counts.step import CountStep
+
+            of_counts = readings.counts(latent.counts, integrated)
+            steps.append(
+                CountStep.of_reading(
+                    of_counts, latent.counts, integrate=drawn_with_counts, **options
+                )
+            )
+    of_parameters = parameter_steps(readings, left, conjugate, nuts, options, present)
+    # Steps given present records alone come before absent ones are drawn again; all other steps use
+    # all records, and come after.
+    steps = [*of_parameters, *steps] if present else [*steps, *of_parameters]
+    if interweave:
+        steps += interweave_steps(latent, left, options)
+        steps += hierarchy_steps(latent, parameters, options)
+    return steps
