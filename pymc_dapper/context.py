@@ -5,8 +5,8 @@ from typing import Any
 import pytensor
 from pymc.model import Model, modelcontext
 
+from pymc_dapper.backend.mechanism_tags import tell_of_copies
 from pymc_dapper.backend.plain_models import plain_model
-from pymc_dapper.backend.told import tell_of_copies
 from pymc_dapper.checks import shown
 
 

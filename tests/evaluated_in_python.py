@@ -14,7 +14,7 @@ from pytensor.compile.mode import Mode
 
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.steps import lean_nuts
+from pymc_dapper.steps import conditional_nuts
 
 REWRITTEN = Mode(mode.FAST_COMPILE.linker, "fast_compile").including("py_only")
 """For a graph that is evaluated a hundred times, to rewrite it first saves time."""
@@ -37,5 +37,5 @@ def evaluated_in_python():
         pytensor.config.change_flags(mode="FAST_COMPILE"),
     ):
         patch.setattr(JitFunction, "__init__", _make)
-        patch.setattr(lean_nuts, "numba_mode", lambda _: "FAST_COMPILE")
+        patch.setattr(conditional_nuts, "numba_mode", lambda _: "FAST_COMPILE")
         yield

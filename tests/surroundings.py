@@ -17,7 +17,7 @@ from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
-from pymc_dapper.steps import lean_nuts
+from pymc_dapper.steps import conditional_nuts
 from tests.evaluated_in_python import evaluated_in_python
 
 # To rewrite a graph takes longer than a few evaluations of it.
@@ -67,7 +67,7 @@ def nothing_compiled():
         patch.setattr(DapperStep, "_check_compiled", _nothing)
         patch.setattr(InterweaveStep, "_check_compiled", _nothing)
         patch.setattr(CollapsedStep, "_check_compiled", _nothing)
-        patch.setattr(lean_nuts, "_compile", _nothing)
+        patch.setattr(conditional_nuts, "_compile", _nothing)
         patch.setattr(conjugate.ConjugateStep, "_update", _nothing)
         patch.setattr(SizeStep, "_compile", _nothing)
         patch.setattr(CountStep, "_check", lambda *_, **__: Packed(None, None))

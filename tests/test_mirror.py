@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE, TESTS = ROOT / "pymc_dapper", ROOT / "tests"
 
 ELSEWHERE = {
-    "backend/accelerate/outside.py": "backend/accelerate/test_addresses.py",
+    "backend/accelerate/external.py": "backend/accelerate/test_addresses.py",
     "records/compiled/exchange.py": "statistical/test_known_totals.py",
 }
 """Modules that are tested through whole samplers, or through what they are a part of, and where."""

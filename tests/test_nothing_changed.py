@@ -163,6 +163,6 @@ def test_other_libraries_and_the_process_are_as_they_were(how, tmp_path_factory)
     assert gone == []
     assert same_draws
     assert result == 4
-    assert on == is_on("optimised_once")
+    assert on == is_on("deferred_libraries")
     # The picture shows what is changed.
     assert seen == ["numba.core.compiler.CompileResult._rebuild"]

@@ -22,7 +22,7 @@ from pymc.step_methods.state import equal_dataclass_values
 import pymc_dapper as pmd
 from pymc_dapper.backend.iterations import Iterations
 from pymc_dapper.steps import gibbs
-from pymc_dapper.steps.lean_nuts import lean_nuts
+from pymc_dapper.steps.conditional_nuts import conditional_nuts
 from tests.evaluated_in_python import evaluated_in_python
 
 # A ZarrTrace keeps states as pickles, which numcodecs reads if one says that one trusts them.
@@ -62,7 +62,7 @@ def build_steps(model):
             pmd.ConjugateStep([model["mu"]]),
             pmd.CountStep([model["count"]]),
             pmd.FunctionStep([model["rate"]], draw=draw_rate),
-            lean_nuts([model.rvs_to_values[model["scale"]]], model),
+            conditional_nuts([model.rvs_to_values[model["scale"]]], model),
         ]
 
 

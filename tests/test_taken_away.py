@@ -31,8 +31,8 @@ ELSEWHERE |= {name.rpartition(".")[0] for name in ELSEWHERE}
 TAKEN = sorted((used([*ACCELERATIONS, *ONE_FUNCTION]) | LLVM) - ELSEWHERE)
 
 OFF = {
-    "numba.core.event": {"optimised_once", "addresses"},
-    "llvmlite.binding.": {"optimised_once", "addresses", "generators"},
+    "numba.core.event": {"deferred_libraries", "addresses"},
+    "llvmlite.binding.": {"deferred_libraries", "addresses", "generators"},
     "numba.core.cgutils": {"addresses", "generators"},
     "numba.core.imputils.lower_constant": {"addresses"},
     "numba.np.arrayobj.make_array": {"addresses", "generators"},

@@ -30,7 +30,7 @@ from pymc_dapper.interweaving.reading import (
 from pymc_dapper.interweaving.reading.tables import read_tables
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.steps.base import Step
-from pymc_dapper.steps.lean_nuts import lean_nuts
+from pymc_dapper.steps.conditional_nuts import conditional_nuts
 from pymc_dapper.steps.progress import stage
 
 type UnbuiltNuts = partial[NUTS]
@@ -91,7 +91,7 @@ def parameter_steps(
     continuous = moved_by_nuts(readings, left, conjugate, present)
     if continuous:
         values = [readings.model.rvs_to_values[rv] for rv in continuous]
-        steps.append(partial(lean_nuts, values, present=present, **options, **(nuts or {})))
+        steps.append(partial(conditional_nuts, values, present=present, **options, **(nuts or {})))
     elif nuts:
         raise ValueError(
             "nuts was given, but NUTS has no variable to move: all parameters are drawn from "

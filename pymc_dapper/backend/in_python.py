@@ -18,7 +18,7 @@ from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.type import TensorType
 
-from pymc_dapper.backend.accelerate import Given, Outside
+from pymc_dapper.backend.accelerate import ExternalKernel, Given
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
@@ -69,7 +69,7 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
         Functions that are made already.
     """
     made = {} if made is None else made
-    if isinstance(function, Outside):
+    if isinstance(function, ExternalKernel):
         function = function.kernel
     if isinstance(function, Given):
         function = function.function
@@ -85,7 +85,7 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
     )
 
     def plain(value: Any) -> Any:
-        is_ours = isinstance(value, Given | Outside) or is_jitted(value)
+        is_ours = isinstance(value, Given | ExternalKernel) or is_jitted(value)
         return in_python(value, made) if is_ours else value
 
     # Filled afterwards, as functions may refer to each other in a circle.

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numba.extending import is_jitted
 
-from pymc_dapper.backend.accelerate import Given, Outside
+from pymc_dapper.backend.accelerate import ExternalKernel, Given
 
 MODEL_KEYS: WeakKeyDictionary[Callable, str | None] = WeakKeyDictionary()
 """Functions that PyTensor made of graphs, with their keys; None for those that can't be cached."""
@@ -143,7 +143,7 @@ def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:
     module, name = (str(getattr(value, key, "")) for key in ("__module__", "__qualname__"))
     if isinstance(value, Given):
         return "given", _identity(value.function, used, found)
-    if isinstance(value, Outside):
+    if isinstance(value, ExternalKernel):
         return "outside", str(value.signature), _identity(value.kernel, used, found)
     if _in_library(module) and getattr(sys.modules[module], name, None) is value:
         return module, name

@@ -25,8 +25,8 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.basic import TensorFromXTensor
 from pytensor.xtensor.type import XTensorSharedVariable
 
+from pymc_dapper.backend.mechanism_tags import tell, told_by
 from pymc_dapper.backend.named_dims import as_plain, has_named_dims
-from pymc_dapper.backend.told import tell, told_by
 
 _CIRCULAR = getattr(named, "CircularTransform", ())
 """PyMC 6.3 has it for plain tensors only."""

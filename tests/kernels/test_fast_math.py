@@ -7,7 +7,7 @@ import pytest
 from numba import njit
 from pytensor.link.numba.dispatch.basic import numba_njit
 
-from pymc_dapper.backend.accelerate.optimised_once import outermost
+from pymc_dapper.backend.accelerate.deferred_libraries import outermost
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.record_sweep import log_gain
 

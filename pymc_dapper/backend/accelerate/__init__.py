@@ -8,7 +8,7 @@ works. Only this folder imports ``numba.core`` or ``llvmlite``.
 What each depends on, and its gain in CPU seconds, with an empty cache and the others on. The first
 draw of eight models takes 3.0 to 6.7 (median 4.2), and 6.4 to 21 (median 12) with all of them off:
 
-- `optimised_once`: numba's class of code libraries, and six of its functions. Without it, these
+- `deferred_libraries`: numba's class of code libraries, and six of its functions. Without it, these
   models take 1.1 to 1.3 times as long.
 - `addresses`: how numba lowers calls and lays out arrays. A new model with `CountStep` takes 2.7
   instead of 12.6, after another such model; sweeps take 1 to 5 % longer. The other kernels are
@@ -35,12 +35,12 @@ from typing import Any
 
 from numba import njit
 
-from pymc_dapper.backend.accelerate.outside import Given, Outside, written_out
+from pymc_dapper.backend.accelerate.external import ExternalKernel, Given, written_out
 from pymc_dapper.backend.accelerate.switch import accelerated, is_on, once_more_without
 
 __all__ = [
+    "ExternalKernel",
     "Given",
-    "Outside",
     "accelerated",
     "given_function",
     "is_on",
@@ -53,7 +53,7 @@ __all__ = [
 
 def outermost(function: Any) -> Any:
     """Make numba optimise a function that Python calls together with all that it calls."""
-    module = accelerated("optimised_once")
+    module = accelerated("deferred_libraries")
     return module.outermost(function) if module else function
 
 

@@ -4,7 +4,7 @@ numba compiles a function again for each function that it is passed. So a kernel
 model's log-density would be compiled for each model. It is compiled only once if it gets the
 log-density as an address (`by_address`), with a signature that all models share. Also, a caller of
 a kernel links all of its machine code and optimises it again. It doesn't if the kernel is
-`Outside`: the machine code then refers to it by a symbol, and loads it first.
+`ExternalKernel`: the machine code then refers to it by a symbol, and loads it first.
 
 Arrays among the arguments have one dimension and are contiguous. They are passed as pointer and
 length, a third of what numba passes. The called function must not keep them.
@@ -33,8 +33,8 @@ from pytensor import config
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
-from pymc_dapper.backend.accelerate.optimised_once import outermost
-from pymc_dapper.backend.accelerate.outside import Outside, written_out
+from pymc_dapper.backend.accelerate.deferred_libraries import outermost
+from pymc_dapper.backend.accelerate.external import ExternalKernel, written_out
 
 LOWERED_BY = sha256(Path(__file__).read_bytes()).hexdigest()
 """Identifies how this module has functions called."""
@@ -74,7 +74,7 @@ register_model(FunctionAt)(OpaqueModel)
 address = Address()
 
 
-KNOWN: dict[str, Outside] = {}
+KNOWN: dict[str, ExternalKernel] = {}
 """Kernels of this process by their symbols: the first of each, which holds the machine code."""
 
 
@@ -82,12 +82,12 @@ def given_function(
     kernel: Any, function: Any, of: Signature, signature: Signature, key: str
 ) -> Callable:
     """Pass a model's function to a kernel by its address; see :func:`accelerate.given_function`."""
-    outside = by_itself(kernel, of, signature, key)
-    names = {"kernel": outside, "function": function, "passed": by_address(of)}
+    external = by_itself(kernel, of, signature, key)
+    names = {"kernel": external, "function": function, "passed": by_address(of)}
     body = "f, at = passed(function, context); return kernel(f, at, {})"
     written = written_out(body, signature, "contiguous({})", contiguous=contiguous, **names)
     given: Any = numba_njit(written)
-    given.outside = outside
+    given.external = external
     return given
 
 
@@ -103,29 +103,29 @@ def _contiguous(x):  # type: ignore[no-untyped-def]
     return lambda x: x
 
 
-def by_itself(kernel: Any, of: Signature, signature: Signature, key: str) -> Outside:
+def by_itself(kernel: Any, of: Signature, signature: Signature, key: str) -> ExternalKernel:
     """Have a kernel compiled once, which takes a function by its address."""
     function = FunctionAt(of.return_type(address, *of.args))
     signature = signature.return_type(function, address, *signature.args)
     identity = (key, str(signature), bool(config.numba__fastmath), LOWERED_BY, __name__)
     symbol = f"pymc_dapper_{sha256(repr(identity).encode()).hexdigest()}"
-    return KNOWN.setdefault(symbol, Outside(kernel, signature, symbol))
+    return KNOWN.setdefault(symbol, ExternalKernel(kernel, signature, symbol))
 
 
-def load(outside: Outside) -> None:
+def load(external: ExternalKernel) -> None:
     """Load machine code, where its callers find it."""
-    if llvm.address_of_symbol(outside.symbol) is None:
-        llvm.add_symbol(outside.symbol, _finding(outside)())
+    if llvm.address_of_symbol(external.symbol) is None:
+        llvm.add_symbol(external.symbol, _finding(external)())
 
 
 @cache
-def _finding(outside: Outside) -> Callable[[], int]:
+def _finding(external: ExternalKernel) -> Callable[[], int]:
     """Make a function that returns a kernel's address, and is cached on disk with the kernel."""
     function = compile_numba_function_src(
         "def kept(): return at(kernel)",
         "kept",
-        {"__name__": __name__, "at": _address_maker(outside.signature), "kernel": outside.kernel},
-        cache_key=outside.symbol,
+        {"__name__": __name__, "at": _address_maker(external.signature), "kernel": external.kernel},
+        cache_key=external.symbol,
     )
     # Don't use anything of the function that is being compiled.
     return outermost(
@@ -139,13 +139,13 @@ def _finding(outside: Outside) -> Callable[[], int]:
     )
 
 
-@typeof_impl.register(Outside)
-def _typeof_outside(value: Outside, _: Any) -> FunctionAt:
+@typeof_impl.register(ExternalKernel)
+def _typeof_external(value: ExternalKernel, _: Any) -> FunctionAt:
     return FunctionAt(value.signature)
 
 
 @lower_constant(FunctionAt)
-def _outside(context: Any, builder: Any, typ: FunctionAt, value: Outside) -> Any:
+def _external(context: Any, builder: Any, typ: FunctionAt, value: ExternalKernel) -> Any:
     load(value)
     return cgutils.get_or_insert_function(
         builder.module, ir.FunctionType(ir.VoidType(), []), value.symbol

@@ -11,7 +11,7 @@ from typing import Any
 from numba import typeof, types
 from numba.extending import models, register_model, typeof_impl
 
-from pymc_dapper.backend.accelerate.outside import Given
+from pymc_dapper.backend.accelerate.external import Given
 
 
 class GivenType(types.Callable, types.Dummy):

@@ -23,7 +23,7 @@ SWITCH = "PYMC_DAPPER_PLAIN"
 """The environment variable that turns all of them off."""
 
 MODULES = {
-    "optimised_once": "pymc_dapper.backend.accelerate.optimised_once",
+    "deferred_libraries": "pymc_dapper.backend.accelerate.deferred_libraries",
     "addresses": "pymc_dapper.backend.accelerate.addresses",
     "generators": "pymc_dapper.backend.accelerate.generators",
     "one_function": "pymc_dapper.one_function.linker",
@@ -141,6 +141,6 @@ def _failed_within(error: Exception) -> bool:
 
 def _forget_incomplete() -> None:
     """Make numba compile again what an acceleration has left incomplete."""
-    module = _found()["optimised_once"]
+    module = _found()["deferred_libraries"]
     if module is not None:
         module.forget_incomplete()

@@ -23,7 +23,7 @@ from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.start import PossibleStart
 from pymc_dapper.graphs.errors import NotCollapsibleError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.steps.lean_nuts import nuts_on
+from pymc_dapper.steps.conditional_nuts import nuts_on
 
 MOST = 2**14
 """Counts that are tabulated to either side of the likeliest one, at most."""

@@ -17,7 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.backend.numba_ops import compiles
-from pymc_dapper.interweaving.kernels import counts as kernels
+from pymc_dapper.interweaving.kernels import cdf_of_counts as kernels
 from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
 
 NUMBER = count()
@@ -59,14 +59,14 @@ def _takes_few_steps(family: float, first: float, second: float) -> bool:
 
 
 class CountNoise(_OfCounts):
-    """See :func:`pymc_dapper.interweaving.kernels.counts.count_noise`."""
+    """See :func:`pymc_dapper.interweaving.kernels.cdf_of_counts.count_noise`."""
 
     nin = 5
     kernel = staticmethod(kernels.count_noise)
 
 
 class CountQuantile(_OfCounts):
-    """See :func:`pymc_dapper.interweaving.kernels.counts.count_quantile`."""
+    """See :func:`pymc_dapper.interweaving.kernels.cdf_of_counts.count_quantile`."""
 
     nin = 4
     kernel = staticmethod(kernels.count_quantile)

@@ -48,14 +48,14 @@ def test_one_that_relies_on_a_name_that_is_gone_is_off_and_logged_once(anew, mon
 
 def test_one_that_replaces_what_looks_otherwise_is_off(anew, monkeypatch, caplog):
     """Whatever the version: the source of each function that it replaces is compared."""
-    module = switch._found()["optimised_once"]
+    module = switch._found()["deferred_libraries"]
     assert len(module.LOOKED) > 10
     switch._found.cache_clear()
     name = next(iter(module.LOOKED))
     monkeypatch.setitem(module.LOOKED, name, {"another"})
     with caplog.at_level(logging.WARNING, "pymc"):
-        assert not is_on("optimised_once")
-    assert f"optimised_once ({name})" in caplog.records[0].message
+        assert not is_on("deferred_libraries")
+    assert f"deferred_libraries ({name})" in caplog.records[0].message
 
 
 class Works:
@@ -66,16 +66,16 @@ class Works:
         self.patch = monkeypatch
 
     def fail(self, *_):
-        if is_on("optimised_once"):
+        if is_on("deferred_libraries"):
             raise self.error
 
     def __call__(self):
         self.times += 1
         inner = njit(lambda x: x + 1)
         function = outermost(njit(lambda x: 2 * inner(x)))
-        if is_on("optimised_once"):
-            module = switch._found()["optimised_once"]
-            self.patch.setattr(module.Whole, "_called", self.fail)
+        if is_on("deferred_libraries"):
+            module = switch._found()["deferred_libraries"]
+            self.patch.setattr(module.DeferredLibrary, "_called", self.fail)
         return function(2.0)
 
 
@@ -104,7 +104,7 @@ def test_what_fails_either_way_raises_its_own_error(anew, caplog):
     with pytest.raises(Exception, match="no_such_attribute"):
         once_more_without(work)
     assert len(times) == 2
-    assert is_on("optimised_once")
+    assert is_on("deferred_libraries")
     assert caplog.records == []
 
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from pymc_dapper.interweaving.compiled import counts
-from pymc_dapper.interweaving.kernels.counts import BINOMIAL, POISSON
+from pymc_dapper.interweaving.kernels.cdf_of_counts import BINOMIAL, POISSON
 from pymc_dapper.interweaving.reading.maps import record_map
 from tests.interweaving.moving import assert_steps_are_kept
 

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 from pymc import NUTS
 
-import pymc_dapper.steps.lean_nuts as lean
+import pymc_dapper.steps.conditional_nuts as conditional
 from pymc_dapper import ConjugateStep
 from tests.statistical.twins import with_decide, with_propose
 
@@ -154,13 +154,13 @@ def missing_jacobian_of_parameters(sampler):
     *others, last = sampler.steps
     if not isinstance(last, NUTS):
         return None
-    complete = lean.dependent_factors
+    complete = conditional.dependent_factors
 
     def without_jacobian(model, values):
         return complete(model, values, jacobian=False)
 
-    with patch.object(lean, "dependent_factors", without_jacobian):
-        nuts = lean.lean_nuts(last.vars, sampler.model)
+    with patch.object(conditional, "dependent_factors", without_jacobian):
+        nuts = conditional.conditional_nuts(last.vars, sampler.model)
     return sampler.with_steps([*others, nuts]).tune(np.random.default_rng(1))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_dapper.interweaving.kernels import counts
-from pymc_dapper.interweaving.kernels.counts import (
+from pymc_dapper.interweaving.kernels import cdf_of_counts as counts
+from pymc_dapper.interweaving.kernels.cdf_of_counts import (
     BINOMIAL,
     NEGATIVE_BINOMIAL,
     POISSON,

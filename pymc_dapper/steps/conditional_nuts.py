@@ -44,7 +44,7 @@ class NUTS(pm.NUTS):
         return start
 
 
-def lean_nuts(
+def conditional_nuts(
     values: Sequence[TensorVariable],
     model: Model,
     *,

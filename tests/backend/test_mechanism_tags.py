@@ -10,7 +10,7 @@ from pymc.model.transform.optimization import freeze_dims_and_data
 from pytensor.graph.traversal import ancestors
 
 import pymc_dapper as pmd
-from pymc_dapper.backend.told import tell_of_copies, told_by
+from pymc_dapper.backend.mechanism_tags import tell_of_copies, told_by
 from pymc_dapper.context import model_to_read
 from tests.evaluated_in_python import evaluated_in_python
 

@@ -72,7 +72,7 @@ REPEATED = "repeated"
 """Part of the names of functions that many places call, and that aren't copied to each."""
 
 
-class Whole(JITCodeLibrary):
+class DeferredLibrary(JITCodeLibrary):
     """Code of a function, which is complete only once it is asked for."""
 
     _leads_to_recursion = False
@@ -84,8 +84,8 @@ class Whole(JITCodeLibrary):
 
     def add_linking_library(self, library: Any) -> None:
         """Record the called function without linking it."""
-        is_recursive = isinstance(library, Whole) and library._is_recursive()
-        if is_recursive or not isinstance(library, Whole):
+        is_recursive = isinstance(library, DeferredLibrary) and library._is_recursive()
+        if is_recursive or not isinstance(library, DeferredLibrary):
             library._ensure_finalized()
         self._leads_to_recursion |= is_recursive
         self._linking_libraries.append(library)
@@ -165,18 +165,18 @@ DEPTH = _Depth()
 
 
 @contextmanager
-def optimised_once() -> Iterator[None]:
+def deferred_libraries() -> Iterator[None]:
     """Compile a function that is only linked into functions compiled here."""
     with ExitStack() as stack:
         stack.enter_context(global_compiler_lock)  # nobody else compiles meanwhile
         stack.enter_context(DEPTH.outermost())
         codegen = cpu_target.target_context.codegen()
-        if cpu_target.target_context.codegen()._library_class is not Whole:
+        if cpu_target.target_context.codegen()._library_class is not DeferredLibrary:
             # numba's one-time registrations must not be left half done if something fails here.
             cpu_target.typing_context.refresh()
             cpu_target.target_context.refresh()
             stack.enter_context(event.install_listener("numba:compile", DEPTH))
-            stack.enter_context(_replaced(codegen, "_library_class", Whole))
+            stack.enter_context(_replaced(codegen, "_library_class", DeferredLibrary))
             stack.enter_context(_replaced(CPUContext, "get_executable", _executable))
             for name in WRAPPERS:
                 stack.enter_context(_replaced(CPUContext, name, _written_later(name)))
@@ -217,7 +217,7 @@ class Incomplete:
 
 
 def _is_incomplete(library: Any) -> bool:
-    return isinstance(library, Whole) and not library._finalized
+    return isinstance(library, DeferredLibrary) and not library._finalized
 
 
 def _executable(context: Any, library: Any, described: Any, environment: Any) -> Any:
@@ -235,7 +235,7 @@ def _written_later(name: str) -> Callable[..., None]:
             with context.push_code_library(library):
                 write(context, library, *parts, **options)
 
-        if DEPTH.now < 2 or not isinstance(library, Whole):
+        if DEPTH.now < 2 or not isinstance(library, DeferredLibrary):
             now()
         else:
             library.wrappers.append(now)
@@ -294,9 +294,9 @@ def outermost(function: Any) -> Any:
     compiled: Callable = function.compile
 
     def compile_whole(signature: Any) -> Any:
-        if not is_on("optimised_once"):
+        if not is_on("deferred_libraries"):
             return compiled(signature)
-        with optimised_once():
+        with deferred_libraries():
             return compiled(signature)
 
     function.compile = compile_whole

@@ -6,7 +6,7 @@ from typing import Any
 
 
 @dataclass(frozen=True, eq=False)
-class Outside:
+class ExternalKernel:
     """A kernel that is compiled separately and cached on disk; for calls see `addresses`."""
 
     kernel: Any

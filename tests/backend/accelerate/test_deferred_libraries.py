@@ -13,7 +13,7 @@ from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.extending import overload
 
-from pymc_dapper.backend.accelerate.optimised_once import (
+from pymc_dapper.backend.accelerate.deferred_libraries import (
     WRAPPERS,
     forget_incomplete,
     outermost,

@@ -5,18 +5,18 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.blocking import DictToArrayBijection
 
-from pymc_dapper.steps.lean_nuts import lean_nuts
+from pymc_dapper.steps.conditional_nuts import conditional_nuts
 from tests.models import admissions_model
 
 
-def test_lean_nuts_moves_what_nothing_else_enters():
+def test_conditional_nuts_moves_what_nothing_else_enters():
     """A parameter apart from all others: catches NUTS that takes these for its own."""
     with pm.Model() as model:
         others = pm.Normal("others", shape=3)
         apart = pm.HalfNormal("apart")
         pm.Potential("privacy", -pt.abs(others.sum()))
     value = model.rvs_to_values[apart]
-    step = lean_nuts([value], model, compile_kwargs={"mode": "FAST_COMPILE"})
+    step = conditional_nuts([value], model, compile_kwargs={"mode": "FAST_COMPILE"})
     step.setup_chain(np.random.default_rng(1), 5, 5)
     start = model.initial_point()
     point, _ = step.step(start)
@@ -25,22 +25,22 @@ def test_lean_nuts_moves_what_nothing_else_enters():
     np.testing.assert_array_equal(point["others"], start["others"])
 
 
-def test_lean_nuts_has_the_gradient_of_the_whole_log_density():
+def test_conditional_nuts_has_the_gradient_of_the_whole_log_density():
     """It leaves out the mechanism, which doesn't depend on p, and nothing else."""
     admissions = admissions_model()
     p = admissions.rvs_to_values[admissions["p"]]
     rng = np.random.default_rng(2)
     point = admissions.initial_point() | {"record": rng.integers(0, 4, 400)}
     quickly = {"mode": "FAST_COMPILE"}
-    lean = lean_nuts([p], admissions, compile_kwargs=quickly)._logp_dlogp_func
+    conditional = conditional_nuts([p], admissions, compile_kwargs=quickly)._logp_dlogp_func
     whole = admissions.logp_dlogp_function([p], ravel_inputs=True, initial_point=point, **quickly)
-    for function in (lean, whole):
+    for function in (conditional, whole):
         function.set_extra_values(point)
     differences = []
     for _ in range(3):
         q = rng.normal(size=3)
         (logp, gradient), (expected, expected_gradient) = (
-            lean._pytensor_function(q),
+            conditional._pytensor_function(q),
             (whole._pytensor_function(q)),
         )
         np.testing.assert_allclose(gradient, expected_gradient, rtol=1e-10)
@@ -55,7 +55,9 @@ def test_absent_rows_have_no_say():
         mu = pm.Normal("mu")
         x = pm.Normal("x", mu, 1, shape=4)
     quickly = {"mode": "FAST_COMPILE"}
-    step = lean_nuts([model.rvs_to_values[mu]], model, present={x: n}, compile_kwargs=quickly)
+    step = conditional_nuts(
+        [model.rvs_to_values[mu]], model, present={x: n}, compile_kwargs=quickly
+    )
     function = step._logp_dlogp_func
     values = np.array([1.0, 3.0, -5.0, 70.0])
     for k in (0, 1, 3, 4):
@@ -69,7 +71,7 @@ def test_a_trajectory_that_leaves_all_numbers_diverges_and_numpy_says_nothing():
         mu = pm.Normal("mu")
         pm.Potential("steep", pt.exp(8000 * mu) - 8000 * mu)
     quickly = {"mode": "FAST_COMPILE"}
-    step = lean_nuts([model.rvs_to_values[mu]], model, compile_kwargs=quickly)
+    step = conditional_nuts([model.rvs_to_values[mu]], model, compile_kwargs=quickly)
     step.setup_chain(np.random.default_rng(1), tune=0, draws=20)
     point, diverged = {"mu": np.array(0.0)}, []
     for _ in range(20):
@@ -89,7 +91,7 @@ def test_a_chain_starts_as_pymc_starts_nuts_by_itself():
     start = model.initial_point()
     for free, moves in (([sigma], True), ([mu], False)):  # nearly all of mu is impossible
         values = [model.rvs_to_values[x] for x in free]
-        step = lean_nuts(values, model, compile_kwargs=quickly)
+        step = conditional_nuts(values, model, compile_kwargs=quickly)
         at = DictToArrayBijection.map({x.name: start[x.name] for x in values})
         np.testing.assert_array_equal(step.potential._initial_mean, at.data)
         jittered = step._jittered(at).data
