@@ -47,7 +47,7 @@ def calling(term, of=kernel):
 
 
 @pytest.fixture(scope="module")
-def outside():
+def external():
     return by_itself(kernel, TERM, KERNEL, kernel_key(kernel))
 
 
@@ -59,12 +59,12 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_functions_with_arrays_of_any_kind_are_called_by_one_kernel(case, outside):
+def test_functions_with_arrays_of_any_kind_are_called_by_one_kernel(case, external):
     """As in Python, and compiled once for all of them."""
     term, context, expected = CASES[case]
     call = calling(term)
     np.testing.assert_array_equal(in_python(call)(X, *context), expected)
-    load(outside)
+    load(external)
     with event.install_recorder("numba:compile") as compiled:
         np.testing.assert_array_equal(call(X, *context), expected)
     names = {each.data["dispatcher"].py_func.__name__ for _, each in compiled.buffer}
@@ -110,11 +110,11 @@ def test_what_has_another_signature_is_refused():
         calling(njit(lambda context, x, k: 1j))(X, SCALES)
 
 
-def test_a_kernel_that_is_edited_has_another_symbol(outside):
+def test_a_kernel_that_is_edited_has_another_symbol(external):
     same = by_itself(kernel, TERM, KERNEL, kernel_key(kernel))
     edited = by_itself(summed, TERM, KERNEL, kernel_key(summed))
-    assert same is outside
-    assert edited.symbol != outside.symbol
+    assert same is external
+    assert edited.symbol != external.symbol
 
 
 def test_the_key_is_of_how_functions_are_called_too(monkeypatch):

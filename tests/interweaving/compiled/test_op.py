@@ -52,7 +52,7 @@ def test_moves_are_compiled_once_for_all_models():
     of_none = moves_compiled_once(njit(lambda context, theta: 0.0))
     assert hasattr(of_none, "outside") == is_on("addresses")
     if is_on("addresses"):
-        load(of_none.outside)
+        load(of_none.external)
     fit, variates = unfitted(np.zeros(2)), draw_variates(np.random.default_rng(0), 4, 2)
     flat = [x.ravel() for x in (*fit, *variates)]
     given = [pt.constant(x) for x in (START, np.array(True), *flat, CENTRE)]

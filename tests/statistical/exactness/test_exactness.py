@@ -31,7 +31,8 @@ IN_EVERY_RUN = {
     "theta given the old records",
 }
 """Of what is proposed, what is decided and what follows one each, for which little is compiled. A
-density of NUTS without its Jacobian is told from the model's in `tests/steps/test_conditional_nuts.py`."""
+density of NUTS without its Jacobian is told from the model's in
+`tests/steps/test_conditional_nuts.py`."""
 
 
 READY_MADE = ("graphical microdata", "microdata of latent classes")
