@@ -18,15 +18,15 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
+from _errors_in_counts import CountRegression, LeastSquares, attenuation
 from _figures import COLOURS, save
+from _poisson_laplace import PoissonLaplace, PoissonLaplacePosterior
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
 from scipy.stats import norm
 
 import pymc_dapper as pmd
-from pymc_dapper.reference.errors_in_counts import CountRegression, LeastSquares, attenuation
 from pymc_dapper.reference.monte_carlo_em import monte_carlo_em
-from pymc_dapper.reference.poisson_laplace import PoissonLaplace, PoissonLaplacePosterior
 from pymc_dapper.reference.rejection_abc import rejection_abc_model
 
 OUTPUT = Path(__file__).parent / "output"

@@ -5,16 +5,10 @@ its mistakes. Only NumPy and SciPy are used, with three exceptions: rejection AB
 ``pm.Model``, the package's own densities of mechanisms, and numba, which compiles the reversible
 jumps.
 
-Oracles, exact answers that samplers are judged by:
+An oracle, exact answers that samplers are judged by:
 
 `dirichlet_table`
     The exact posterior of a table's cell probabilities when only noisy counts are published.
-`enumeration`
-    Brute force over every possible confidential data set, for tiny problems.
-`poisson_laplace`
-    The closed-form posterior of a Poisson rate given a count with Laplace noise.
-`errors_in_counts`
-    Regression on noisy counts: what naive fitting does, and the exact likelihood.
 
 Methods of the literature, each with its own theory:
 
@@ -36,8 +30,6 @@ from pymc_dapper.reference.dirichlet_table import (
     TablePosterior,
     gaussian_cell_loglik,
 )
-from pymc_dapper.reference.enumeration import conditional_posterior, dirichlet_posterior
-from pymc_dapper.reference.errors_in_counts import CountRegression, LeastSquares, attenuation
 from pymc_dapper.reference.fiducial_proportion import (
     Coverage,
     FiducialProportion,
@@ -55,7 +47,6 @@ from pymc_dapper.reference.invariants import (
     sample_under_invariants,
 )
 from pymc_dapper.reference.monte_carlo_em import EMEstimate, EMIteration, monte_carlo_em
-from pymc_dapper.reference.poisson_laplace import PoissonLaplace, PoissonLaplacePosterior
 from pymc_dapper.reference.proportion_tests import (
     NormalProportion,
     RandomizedResponseEstimate,
@@ -81,7 +72,6 @@ from pymc_dapper.reference.tree_least_squares import (
 )
 
 __all__ = [
-    "CountRegression",
     "Coverage",
     "EMEstimate",
     "EMIteration",
@@ -89,10 +79,7 @@ __all__ = [
     "Interval",
     "InvariantDraws",
     "KnownTablePosterior",
-    "LeastSquares",
     "NormalProportion",
-    "PoissonLaplace",
-    "PoissonLaplacePosterior",
     "ProportionTest",
     "RandomizedResponseEstimate",
     "RejectionDraws",
@@ -101,9 +88,6 @@ __all__ = [
     "TablePosterior",
     "TreeLeastSquares",
     "UMPProportion",
-    "attenuation",
-    "conditional_posterior",
-    "dirichlet_posterior",
     "fiducial_cdf",
     "fiducial_coverage",
     "fiducial_proportion",

@@ -24,7 +24,6 @@ from pymc_dapper.studies.information import missing_information
 from pymc_dapper.studies.messages import StudyError, error_message
 from pymc_dapper.studies.models import ModelCache, PreparedModel, Structure
 from pymc_dapper.studies.summaries import summarise
-from pymc_dapper.studies.timeouts import CellTimeout, within
 
 POINTS = 200
 """Number of draws at which the missing information is estimated."""
@@ -51,15 +50,17 @@ class CellResult:
     """The result of a cell: how it ended, and what went wrong, if anything.
 
     ``numbers`` have the names in ``NUMBER_FIELDS``; unknown ones may be missing. ``parameters`` has
-    a dict of statistics for each entry of each parameter. ``unfinished`` says whether something
-    that couldn't be stopped still runs in the worker's process.
+    a dict of statistics for each entry of each parameter.
     """
 
     status: str
     message: str = ""
     numbers: dict[str, float] = field(default_factory=dict)
     parameters: list[dict[str, Any]] = field(default_factory=list)
-    unfinished: bool = False
+
+
+class CellTimeout(Exception):
+    """Sampling took too long."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ class _Run:
                 numbers, parameters = self._run()
         except CellTimeout as error:
             seconds = {"seconds": monotonic() - began}
-            return CellResult(TIMED_OUT, str(error), seconds, unfinished=error.unfinished)
+            return CellResult(TIMED_OUT, str(error), seconds)
         except (Exception, SystemExit) as error:
             message = error_message(self.stage, error, self.names)
             return CellResult(FAILED, message, {"seconds": monotonic() - began})
@@ -119,8 +120,7 @@ class _Run:
         runner, settings = self.runner, self.cell.settings
         self.stage = "simulate"
         rng = np.random.default_rng(self.simulation)
-        simulated = within(runner.timeout, lambda: runner.simulate(rng, **settings), "simulate")
-        released, truth = _checked(simulated)
+        released, truth = _checked(runner.simulate(rng, **settings))
         self.stage = "build"
         model = runner.build(released, **settings)
         if not isinstance(model, pm.Model):
@@ -238,7 +238,7 @@ class _Watch:
         """Raise if time is up."""
         seconds = self.seconds()
         if self._timeout is not None and seconds > self._timeout:
-            raise CellTimeout("sampling", self._timeout)
+            raise CellTimeout(f"sampling took longer than {self._timeout:g} s, the study's timeout")
 
 
 def _checked(simulated: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -131,9 +131,6 @@ def run_in_processes(runner: CellRunner, cells: Iterable[Cell], workers: int) ->
                     result = CellResult(WORKER_DIED, message)
                 except Exception as error:
                     result = _executor_failed(error)
-                if result.unfinished:
-                    _kill(pool)
-                    pool = _one_process()
                 idle.append(pool)
                 yield cell, result
     finally:

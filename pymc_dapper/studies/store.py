@@ -3,25 +3,22 @@
 import hashlib
 import json
 import os
-import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 
 from pymc_dapper.studies import fields
 from pymc_dapper.studies.cell import CellResult
-from pymc_dapper.studies.claims import Claims
 from pymc_dapper.studies.fingerprint import differences, plain
 from pymc_dapper.studies.grid import REPLICATE_DIM, Cell
 
 IDENTITY = "_study.json"
-CLAIMS = "_claims"
-"""Begin with an underscore: readers of a directory of Parquet files skip such files."""
+"""Begins with an underscore: readers of a directory of Parquet files skip such files."""
 
 
 class Store:
@@ -39,27 +36,15 @@ class Store:
         self._study = ""
         self._arrow, self._parquet = _import_arrow()
         self._unwritten: dict[Cell, CellResult] = {}
-        self._seen: dict[str, tuple[int, ...]] = {}
         try:
             path.mkdir(parents=True, exist_ok=True)
-            probe = path / f".probe-{os.getpid()}"
+            probe = path / f".probe-{uuid4().hex}"
             _write(probe, b"writable")
             probe.unlink()
-            self._claims = Claims(path / CLAIMS)
         except OSError as error:
             raise type(error)(
                 error.errno, f"store={str(path)!r} can't be written to: {error.strerror}"
             ) from error
-
-    @contextmanager
-    def taking_over(self) -> Iterator[None]:
-        """Keep other processes from reading the store's settings, or claiming it, for a while."""
-        while not self._claims.take(IDENTITY):
-            time.sleep(0.05)
-        try:
-            yield
-        finally:
-            self._claims.release(IDENTITY)
 
     def seed(self) -> int | None:
         """Return the seed of the study that the store holds; None if it holds none."""
@@ -124,7 +109,6 @@ class Store:
     def _read(self, cell: Cell) -> CellResult | None:
         path = self.path / _file(cell)
         try:
-            self._seen[path.name] = _version(path)
             rows = self._parquet.read_table(path, page_checksum_verification=True).to_pylist()
             result, made_with = _from_rows(cell, rows, self._study)
         except MemoryError:
@@ -140,26 +124,8 @@ class Store:
             self.changed[cell] = changes
         return result
 
-    def take(self, cell: Cell) -> bool:
-        """Claim a cell, so that no other process runs it; False if another has."""
-        return self._claims.take(cell.name)
-
-    def release(self, cell: Cell) -> None:
-        """Give up the claim of a cell."""
-        self._claims.release(cell.name)
-
-    def news(self, cell: Cell) -> CellResult | None:
-        """Read a cell if another process has written it since it was read or looked for."""
-        path = self.path / _file(cell)
-        try:
-            if _version(path) == self._seen.get(path.name):
-                return None
-        except FileNotFoundError:
-            return None
-        return self._read(cell)
-
     def write(self, cell: Cell, result: CellResult) -> None:
-        """Write a finished cell, then those that couldn't be written before; give up their claims.
+        """Write a finished cell, then those that couldn't be written before.
 
         Files are written completely or not at all. Warns the first time that one can't be written:
         the result is then kept in memory, to be written later.
@@ -183,10 +149,6 @@ class Store:
             if self._write_cell(cell, result) is None:
                 del self._unwritten[cell]
 
-    def close(self) -> None:
-        """Give up all claims."""
-        self._claims.close()
-
     @property
     def n_unwritten(self) -> int:
         """Number of cells that couldn't be written."""
@@ -205,7 +167,6 @@ class Store:
             _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
         except (OSError, TypeError, ValueError) as error:  # of the disk, or of Arrow
             return error
-        self.release(cell)
         return None
 
     def _schema(self, cell: Cell) -> Any:
@@ -274,15 +235,10 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else plain(value)
 
 
-def _version(path: Path) -> tuple[int, ...]:
-    """Return a value that changes if another file replaces this one."""
-    status = path.stat()
-    return status.st_ino, status.st_mtime_ns, status.st_size
-
-
 def _write(path: Path, content: bytes) -> None:
     """Write a file completely or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    # Processes of several machines, which have the same numbers, may write at the same time.
+    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
         with unfinished.open("wb") as file:
             file.write(content)

@@ -2,12 +2,11 @@
 
 import inspect
 import math
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from os import PathLike
@@ -54,9 +53,6 @@ UNSUITED = ("keep_records", "trace", "return_inferencedata", "discard_tuned_samp
 """Arguments of ``pmd.sample`` that make no sense here."""
 
 OnChange = Literal["warn", "raise", "reuse"]
-
-PAUSE = 1.0
-"""Seconds between checks for cells that another process runs."""
 
 
 def study(
@@ -105,8 +101,8 @@ def study(
         an executor, such as Dask's ``client.get_executor()``, which is left open.
     store : path, optional
         Directory in which each finished cell is written at once, as a Parquet file. Cells that are
-        there already aren't run again. Several processes may fill a store at the same time: each
-        cell is run by one of them, and all return all results. Needs pyarrow:
+        there already aren't run again. Several processes with the same ``seed`` may fill a store at
+        the same time, each with its own part of the grid. Needs pyarrow:
         ``pip install 'pymc-dapper[studies]'``.
     on_change : {"warn", "raise", "reuse"}, default "warn"
         What to do if cells in the store were computed with other code (of ``simulate``, ``build``
@@ -114,8 +110,8 @@ def study(
         PyTensor or PyMC. Use them and warn; raise an error before anything is run; or use them
         silently.
     timeout : float, optional
-        Seconds that ``simulate`` may take, and that sampling a cell may take, from its first draw
-        on. Building the model and compiling don't count, and aren't stopped.
+        Seconds that sampling a cell may take, from its first draw on. Simulating, building the
+        model and compiling don't count, and aren't stopped.
     sample_kwargs : dict, optional
         Passed on to :func:`pymc_dapper.sample`: ``draws``, ``tune`` (both 1000 if not given),
         ``chains`` (2), ``nuts`` ... ``records`` and ``counts`` are given by name.
@@ -204,28 +200,25 @@ def study(
         check_picklable(runner)
 
     results: dict[Cell, CellResult] = {}
-    told: list[Cell] = []
     place = None if store is None else Store(Path(store), fingerprint(simulate, build))
-    with ExitStack() as stack:
-        if place is not None:
-            stack.enter_context(closing(place))
-            with place.taking_over():
-                if seed is None and (found := place.seed()) is not None:
-                    runner = replace(runner, seed=found)
-                place.take_over(_identity(runner, read.names))
-            results = place.read(read.cells)
-            if retry_failed:
-                results = {cell: x for cell, x in results.items() if x.status == DONE}
-            told = _tell_changes(place, results, on_change)
-        missing = [cell for cell in read.cells if cell not in results]
-        with _progress(len(read.cells), len(results), show=progressbar) as report:
-            for cell, result in _run(runner, missing, executor, place):
-                results[cell] = result
-                report(result)
-        if place is not None:
-            place.flush()
-    _tell_changes(place, [cell for cell in results if cell not in told], on_change)
-    _warn_of_unwritten(place)
+    if place is not None:
+        if seed is None and (found := place.seed()) is not None:
+            runner = replace(runner, seed=found)
+        place.take_over(_identity(runner, read.names))
+        results = place.read(read.cells)
+        if retry_failed:
+            results = {cell: x for cell, x in results.items() if x.status == DONE}
+        _tell_changes(place, results, on_change)
+    missing = [cell for cell in read.cells if cell not in results]
+    with _progress(len(read.cells), len(results), show=progressbar) as report:
+        for cell, result in _hand_out(runner, missing, executor):
+            results[cell] = result
+            if place is not None and result.status != NOT_RUN:
+                place.write(cell, result)
+            report(result)
+    if place is not None:
+        place.flush()
+        _warn_of_unwritten(place)
     _warn_of_missing(results)
     return collect(read, results, {"seed": runner.seed, "prob": runner.prob})
 
@@ -280,46 +273,6 @@ def _identity(runner: CellRunner, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _run(
-    runner: CellRunner, cells: Sequence[Cell], executor: Executor | int, place: Store | None
-) -> Results:
-    """Run cells, and write them to the store; of those that another process runs, read results."""
-    if place is None:
-        yield from _hand_out(runner, cells, executor)
-        return
-    while cells:
-        found: list[tuple[Cell, CellResult]] = []
-        elsewhere: list[Cell] = []
-        mine = _claim(place, cells, found, elsewhere)
-        for cell, result in _hand_out(runner, mine, executor):
-            if result.status == NOT_RUN:
-                place.release(cell)
-            else:
-                place.write(cell, result)
-            yield cell, result
-        yield from found
-        cells = elsewhere
-        if cells:
-            time.sleep(PAUSE)
-
-
-def _claim(
-    place: Store,
-    cells: Iterable[Cell],
-    found: list[tuple[Cell, CellResult]],
-    elsewhere: list[Cell],
-) -> Iterator[Cell]:
-    """Yield cells that are ours to run; note those that another process has run, or is running."""
-    for cell in cells:
-        if not place.take(cell):
-            elsewhere.append(cell)
-        elif (result := place.news(cell)) is not None:
-            place.release(cell)
-            found.append((cell, result))
-        else:
-            yield cell
-
-
 def _hand_out(runner: CellRunner, cells: Iterable[Cell], executor: Executor | int) -> Results:
     if isinstance(executor, int):
         return run_in_processes(runner, cells, executor)
@@ -352,10 +305,8 @@ def _not_done(statuses: Counter[str]) -> list[str]:
     return [f"{count} {status}" for status, count in statuses.items() if status != DONE]
 
 
-def _tell_changes(store: Store | None, cells: Iterable[Cell], on_change: OnChange) -> list[Cell]:
-    """Report whether other code or versions computed some cells of a store; return them."""
-    if store is None:
-        return []
+def _tell_changes(store: Store, cells: Iterable[Cell], on_change: OnChange) -> None:
+    """Report whether other code or versions computed some cells of a store."""
     changed = [cell for cell in cells if cell in store.changed]
     if changed and on_change != "reuse":
         listed = dict.fromkeys(change for cell in changed for change in store.changed[cell])
@@ -367,11 +318,10 @@ def _tell_changes(store: Store | None, cells: Iterable[Cell], on_change: OnChang
         if on_change == "raise":
             raise ValueError(message)
         warnings.warn(f"{message}. They are used", stacklevel=3)
-    return changed
 
 
-def _warn_of_unwritten(store: Store | None) -> None:
-    if store is not None and store.n_unwritten:
+def _warn_of_unwritten(store: Store) -> None:
+    if store.n_unwritten:
         warnings.warn(
             f"{store.n_unwritten} cells couldn't be written to store={str(store.path)!r}. They are "
             "in the result that is returned: save it elsewhere",

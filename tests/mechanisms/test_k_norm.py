@@ -14,8 +14,8 @@ from pymc_dapper import DapperStep
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.mechanisms.k_norm import KNormMechanism, LInfMechanism
 from pymc_dapper.reading import SeparableFactor, read_model
-from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
 from tests.evaluated_in_python import REWRITTEN
 from tests.sweep_parts import PythonFunction, parts_of
 

@@ -10,12 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import betainc, digamma, expit, gammaln, loggamma, polygamma, xlogy
 from scipy.stats import beta
 
-from pymc_dapper.reference import (
-    KnownTablePosterior,
-    TablePosterior,
-    dirichlet_posterior,
-    gaussian_cell_loglik,
-)
+from pymc_dapper.reference import KnownTablePosterior, TablePosterior, gaussian_cell_loglik
+from tests.enumeration import dirichlet_posterior
 
 LOG_ODDS_RATIO = np.array([1.0, -1.0, -1.0, 1.0])
 ADMISSIONS = {"released": np.array([110, 131, 47, 110]), "sigma": 6.32, "n_records": 400}

@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import minimize
 from scipy.stats import chi2
 
-from pymc_dapper.reference.errors_in_counts import CountRegression
+from examples._errors_in_counts import CountRegression
+from examples._poisson_laplace import PoissonLaplace
 from pymc_dapper.reference.monte_carlo_em import importance_weights, louis, monte_carlo_em
-from pymc_dapper.reference.poisson_laplace import PoissonLaplace
 
 ESTIMATE, INFORMATION = PoissonLaplace(37.4, 5).maximum()
 # `import` would find the function of this name in the package, not the module.

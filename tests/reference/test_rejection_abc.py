@@ -9,9 +9,9 @@ import pytest
 from pymc.distributions.transforms import ordered
 
 import pymc_dapper as pmd
+from examples._poisson_laplace import PoissonLaplacePosterior
 from pymc_dapper.reference import TablePosterior
 from pymc_dapper.reference.dirichlet_table import gaussian_cell_loglik
-from pymc_dapper.reference.poisson_laplace import PoissonLaplacePosterior
 from pymc_dapper.reference.rejection_abc import (
     mechanism_log_bound,
     mechanism_log_density,

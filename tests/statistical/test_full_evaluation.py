@@ -13,9 +13,9 @@ from scipy.stats import laplace, norm
 from pymc_dapper import DapperStep
 from pymc_dapper.records.reading.orders import ByOrder
 from pymc_dapper.records.reading.plan import ByFullEvaluation
-from pymc_dapper.reference import conditional_posterior
 from tests.against_python import assert_same_in_python
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.parameters import Given, regression

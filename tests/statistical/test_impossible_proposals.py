@@ -12,8 +12,8 @@ from scipy.stats import norm
 
 from pymc_dapper import DapperStep
 from pymc_dapper.reading import read_model
-from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
 from tests.sweep_parts import PythonFunction, take_apart
 
 OF_X = np.array([0.5, 0.2, 0.3])

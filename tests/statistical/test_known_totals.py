@@ -13,8 +13,8 @@ import pymc_dapper as pmd
 from pymc_dapper import DapperStep
 from pymc_dapper.records.compiled.exchange import compile_exchange
 from pymc_dapper.records.reading.exchanges import Proposed
-from pymc_dapper.reference import conditional_posterior
 from tests.against_python import assert_same_in_python
+from tests.enumeration import conditional_posterior
 from tests.quadrature import linear_gaussian
 
 NEVER, ALWAYS = -np.inf, np.inf  # as exponentials

@@ -10,9 +10,9 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper.records.reading.ranks import ByRanks
-from pymc_dapper.reference import conditional_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
 from tests.evaluated_in_python import evaluated_in_python
 from tests.sweep_parts import PythonFunction, broken_parts, parts_of
 

@@ -13,9 +13,9 @@ from scipy.special import logsumexp
 from scipy.stats import beta, laplace, norm
 
 from pymc_dapper import DapperStep
-from pymc_dapper.reference import conditional_posterior, dirichlet_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior, dirichlet_posterior
 from tests.evaluated_in_python import evaluated_in_python
 from tests.quadrature import Tabulated
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare

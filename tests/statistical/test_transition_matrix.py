@@ -9,9 +9,9 @@ from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.compiled import sweep as compiled_sweep
 from pymc_dapper.records.reading.plan import ByEntries
-from pymc_dapper.reference import conditional_posterior
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
 from tests.long_cases import one_in_three
 from tests.models import (
     TABLE_PRIOR,

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import time
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
@@ -20,7 +19,6 @@ import pytest
 from distributed import Client, LocalCluster
 
 from pymc_dapper.studies import running, study
-from pymc_dapper.studies.cell import CellResult
 from tests.preloaded import preloaded
 from tests.studies import functions, runs
 from tests.studies.runs import REPLICATES
@@ -168,25 +166,6 @@ def test_processes_that_cannot_start_are_reported(monkeypatch):
         run(executor=2)
 
 
-class Hangs(Dies):
-    """A process pool in whose process something can't be stopped."""
-
-    def submit(self, function, *cell):
-        future = Future()
-        future.set_result(CellResult("timed out", "simulate", unfinished=bool(cell)))
-        return future
-
-
-def test_a_process_in_which_something_goes_on_is_replaced(monkeypatch):
-    started, killed = [], []
-    monkeypatch.setattr(running, "_one_process", lambda: started.append(1) or Hangs())
-    monkeypatch.setattr(running, "_kill", killed.append)
-    with pytest.warns(UserWarning, match="of 8 cells, 8 timed out"):
-        run(executor=1)
-    assert len(killed) == 8
-    assert len(started) == 1 + 8
-
-
 class BreaksAfter(Executor):
     """An executor whose pool breaks, as a ProcessPoolExecutor's does if a worker dies."""
 
@@ -258,9 +237,8 @@ def _is_running(pid):
 
 
 @pytest.mark.long
-def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path, monkeypatch):
-    """Which doesn't run what the first is running, while that lives."""
-    monkeypatch.setattr(sys.modules["pymc_dapper.studies.study"], "PAUSE", 0.2)
+def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path):
+    """Which doesn't run what was finished; the workers of the first end with it."""
     noted, store, script = (tmp_path / name for name in ("noted", "store", "script.py"))
     noted.mkdir()
     script.write_text(SCRIPT)
@@ -269,23 +247,17 @@ def test_a_study_whose_main_process_is_killed_is_finished_by_another(tmp_path, m
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         cwd=tmp_path,
     )
+    try:
+        functions.wait_until(
+            lambda: functions.notes(noted)[0].total() > REPLICATES or main.poll() is not None
+        )
+        assert len(list(store.glob("*.parquet"))) == REPLICATES
+    finally:
+        main.kill()
+        main.wait()
+    before, workers = functions.notes(noted)
     simulate = partial(functions.simulate_and_note, folder=noted)
-    with ThreadPoolExecutor(1) as second:
-        try:
-            functions.wait_until(
-                lambda: functions.notes(noted)[0].total() > REPLICATES or main.poll() is not None
-            )
-            assert len(list(store.glob("*.parquet"))) == REPLICATES
-            before, workers = functions.notes(noted)
-            waiting = second.submit(run_here, simulate, store=store, on_change="reuse")
-            functions.wait_until(lambda: len(list(store.glob("*.parquet"))) == 2 * REPLICATES - 1)
-            time.sleep(1)  # in which it looks several times
-            assert set(functions.notes(noted)[0].values()) == {1}
-            assert not waiting.done()
-        finally:
-            main.kill()
-            main.wait()
-        result = waiting.result()
+    result = run_here(simulate, store=store, on_change="reuse")
     functions.wait_until(lambda: not any(_is_running(pid) for pid in workers))
     assert functions.same(result, run_here())
     after, _ = functions.notes(noted)

@@ -15,7 +15,7 @@ from pyarrow.parquet import read_schema
 from pymc_dapper.studies import fingerprint, study
 from pymc_dapper.studies import store as stores
 from pymc_dapper.studies.cell import CellResult
-from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS
+from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS, TIMINGS
 from pymc_dapper.studies.grid import read_grid
 from tests.studies import functions
 
@@ -286,17 +286,27 @@ def test_what_on_change_may_be():
         run(never, on_change="ignore")
 
 
-def test_a_cell_that_another_process_writes_is_read(place):
-    """Whatever it was before: also a failure that is to be run again."""
-    place, cell, other = place
-    place.read([cell, other])
-    assert place.news(cell) is None
-    assert place.news(other) is None
-    second = stores.Store(place.path, MADE_WITH)
-    second.take_over({"seed": 1})
-    for each in (cell, other):
-        second.write(each, a_result(2))
-        assert place.news(each) == a_result(2)
+def test_processes_may_fill_a_store_with_a_part_of_the_grid_each(tmp_path, expected):
+    """Also at the same time; the whole grid then has nothing left to run."""
+    parts = [{"share": [share]} for share in functions.GRID["share"]]
+    with ThreadPoolExecutor(len(parts)) as processes:
+        each = list(processes.map(lambda part: run(grid=part, store=tmp_path), parts))
+    for share, result in zip(functions.GRID["share"], each, strict=True):
+        assert functions.same(result, run(grid={"share": [share]}))
+    assert functions.same(run(never, store=tmp_path), expected)
+
+
+def test_cells_that_two_processes_both_run_are_the_same(store, expected):
+    """The second didn't see the first one's files."""
+    files = {file.name: pd.read_parquet(file) for file in store.glob("*.parquet")}
+    for name in files:
+        (store / name).unlink()
+    assert functions.same(run(store=store), expected)
+    for name, before in files.items():
+        again = pd.read_parquet(store / name)
+        pd.testing.assert_frame_equal(
+            *(x.drop(columns=[*TIMINGS, "digest"]) for x in (before, again))
+        )
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", None])

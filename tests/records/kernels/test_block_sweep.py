@@ -11,10 +11,10 @@ import pytest
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading.contributions import RowsAtOnce, by_block
 from pymc_dapper.records.reading.plan import BySums
-from pymc_dapper.reference import conditional_posterior
 from pymc_dapper.steps.data import SharedData
 from tests import broken
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
 from tests.models import (
     TABLE_PRIOR,
     TABLE_RELEASED,

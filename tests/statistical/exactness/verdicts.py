@@ -7,8 +7,8 @@ import numpy as np
 from arviz_stats.base import array_stats
 from scipy import stats
 
-from pymc_dapper.reference import conditional_posterior
 from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
 from tests.statistical.exactness.sampler import stack
 from tests.sweep_parts import parts_of
 

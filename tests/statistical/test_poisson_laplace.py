@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from scipy.stats import gamma, laplace, poisson
 
 import pymc_dapper as pmd
-from pymc_dapper.reference.poisson_laplace import PoissonLaplace, PoissonLaplacePosterior
+from examples._poisson_laplace import PoissonLaplace, PoissonLaplacePosterior
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_half_the_log_ratio
 

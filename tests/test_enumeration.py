@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta
 
-from pymc_dapper.reference import conditional_posterior, dirichlet_posterior
+from tests.enumeration import conditional_posterior, dirichlet_posterior
 
 
 def flat(records):

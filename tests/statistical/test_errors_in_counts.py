@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import binomtest, laplace, linregress, norm, poisson
 
 import pymc_dapper as pmd
-from pymc_dapper.reference.errors_in_counts import CountRegression, LeastSquares, attenuation
+from examples._errors_in_counts import CountRegression, LeastSquares, attenuation
 from tests.quadrature import marginals
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_half_the_log_ratio
@@ -157,7 +157,7 @@ def sampled(pairs):
         return model, steps, pm.Slice([height, slope])
 
 
-# Samplers are compared with such likelihoods in every run: `reference/test_poisson_laplace.py`.
+# Samplers are compared with such likelihoods in every run: `test_poisson_laplace.py`.
 @pytest.mark.long
 class TestThePosterior:
     def test_the_sampler_agrees(self, sampled, exact):
