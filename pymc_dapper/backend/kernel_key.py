@@ -144,7 +144,7 @@ def _identity(value: Any, used: set[str], found: list[Callable]) -> Any:
     if isinstance(value, Given):
         return "given", _identity(value.function, used, found)
     if isinstance(value, ExternalKernel):
-        return "outside", str(value.signature), _identity(value.kernel, used, found)
+        return "external", str(value.signature), _identity(value.kernel, used, found)
     if _in_library(module) and getattr(sys.modules[module], name, None) is value:
         return module, name
     if isinstance(value, FunctionType) or is_jitted(value):

@@ -102,9 +102,9 @@ def _passed_by_type() -> bool:
 def load_kernels(function: Any) -> None:
     """Have the kernels in memory that a function calls and that are compiled by themselves."""
     for cell in function.py_func.__closure__ or ():
-        outside = getattr(cell.cell_contents, "outside", None)
-        if outside is not None:
-            accelerated("addresses").load(outside)
+        external = getattr(cell.cell_contents, "external", None)
+        if external is not None:
+            accelerated("addresses").load(external)
 
 
 def whole_graphs() -> Any:

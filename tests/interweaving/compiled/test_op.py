@@ -50,7 +50,7 @@ def test_moves_are_those_of_the_kernel_with_the_models_log_density(movable):
 def test_moves_are_compiled_once_for_all_models():
     """By accelerations: without them, for each model."""
     of_none = moves_compiled_once(njit(lambda context, theta: 0.0))
-    assert hasattr(of_none, "outside") == is_on("addresses")
+    assert hasattr(of_none, "external") == is_on("addresses")
     if is_on("addresses"):
         load(of_none.external)
     fit, variates = unfitted(np.zeros(2)), draw_variates(np.random.default_rng(0), 4, 2)
