@@ -44,7 +44,7 @@ def pays(
     cost = sweep_cost(moves, structure)
     if solve_cost(tree.left, tree.right, tree.tables(counts, given)) > DRAWS * cost:
         return False
-    widths = tree.solve(counts, given).to_draw.widths
+    widths = tree.solve(counts, given).messages.widths
     return GAIN * draw_cost(tree.left, tree.right, widths) < cost
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pymc_dapper.counts.trees.compiled import (
-    add_between,
     ascend,
     bound_neglected,
     cut,
@@ -207,14 +206,23 @@ def summarised(
     return found
 
 
-def to_draw(nodes: Nodes, messages: Messages) -> Messages:
-    """Return messages by which each sum can be split in two."""
-    if not messages.sizes.any():
-        return messages
-    starts, widths, lowest, values, log_largest = add_between(nodes, messages)
-    return messages._replace(
-        starts=starts, widths=widths, lowest=lowest, values=values, log_largest=log_largest
-    )
+def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messages:
+    """Return messages with all sums written out, by which each can be split in two.
+
+    ``root`` has counts of the last node, if they are known: then it is for these that windows have
+    to be wide enough.
+    """
+    messages = ascend(nodes, drop, False, True, NO_SUMS)
+    if messages.impossible < 0:
+        _, most, _ = bound_neglected(nodes, messages)
+        if root is not None:
+            own = said_of(messages, messages.values, -1).on(int(root.min()), int(np.ptp(root)) + 1)
+            with np.errstate(divide="ignore"):
+                most -= np.log(own[root - root.min()].min())
+        if most <= np.log(TAIL_MASS):
+            return messages
+    # Sums written out cut more; these windows cut nothing that matters.
+    return ascend(nodes, LARGEST_DROP, False, True, NO_SUMS)
 
 
 def draws_of(
@@ -225,7 +233,7 @@ def draws_of(
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Draw the counts of chosen nodes of a subtree, given those of its root."""
-    messages = to_draw(nodes, ascend(nodes, *settings, True, NO_SUMS))
+    messages = to_draw(nodes, settings.drop, root)
     counts = np.empty((nodes.left.size, root.size), dtype=np.int64)
     counts[-1] = root
     split_draws(rng, nodes, messages, counts)
@@ -459,7 +467,7 @@ class Forest:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Draw all counts, some nodes after the other: their numbers, and (nodes, draws)."""
         top = solved.top
-        messages = to_draw(top, solved.messages)
+        messages = to_draw(top, solved.settings.drop, given)
         counts = np.empty((top.left.size, draws), dtype=np.int64)
         own, *others = rng.spawn(1 + len(self._starts))
         roots_of_all = np.setdiff1d(np.arange(top.left.size), np.concatenate([top.left, top.right]))

@@ -20,10 +20,7 @@ from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.spectra import (
     DIRECTLY,
     SHORTEST,
-    Tilted,
-    partial_sums,
     summed,
-    tilt_parts,
     tilted,
 )
 from pymc_dapper.counts.trees.weights import (
@@ -432,59 +429,6 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
         impossible,
         sums,
     )
-
-
-@njit
-def add_between(
-    nodes: Nodes, messages: Messages
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Add messages of nodes in between that sums by transform left out, for draws.
-
-    Messages of the children are tilted there; given the sum, tilting changes nothing.
-
-    Returns
-    -------
-    starts, widths, lowest, values, log_largest : ndarray
-        As in :class:`Messages`.
-    """
-    starts, widths, lowest = messages.starts.copy(), messages.widths.copy(), messages.lowest.copy()
-    log_largest, values = messages.log_largest.copy(), messages.values.copy()
-    n, used = nodes.left.size, messages.values.size
-    family, plan = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST)
-    number = np.empty(n, dtype=np.int64)
-    for head in range(n):
-        size = messages.sizes[head]
-        if size == 0:
-            continue
-        children, between = gather(nodes, head, family)
-        most = lowest[head] + widths[head] - 1
-        for k in range(children.size):
-            number[children[k]] = k
-            most -= lowest[children[k]]
-        left, right = np.empty_like(between), np.empty_like(between)
-        for k in range(between.size):
-            i = between[between.size - 1 - k]
-            number[i] = children.size + k
-            left[k], right[k] = number[nodes.left[i]], number[nodes.right[i]]
-        if plan.places.size != size:
-            plan = plan_of(size)
-        how = Tilted(size, messages.tilts[head], 0.0, 0.0)
-        own, width_of = starts[children], widths[children]
-        sums = np.empty((between.size, size))
-        partial_sums(plan, values, own, width_of, how, left, right, sums)
-        tilt_parts(values, own, width_of, how)
-        for child in children:
-            p = values[starts[child] : starts[child] + widths[child]]
-            log_largest[child] = math.log(p.max())
-        for k in range(between.size):
-            i = between[between.size - 1 - k]
-            lowest[i] = lowest[nodes.left[i]] + lowest[nodes.right[i]]
-            widths[i] = min(widths[nodes.left[i]] + widths[nodes.right[i]] - 1, most + 1)
-            starts[i], used = used, used + widths[i]
-            values = _with_room(values, starts[i], used)
-            values[starts[i] : used] = sums[k, : widths[i]]
-            log_largest[i] = math.log(sums[k, : widths[i]].max())
-    return starts, widths, lowest, values[:used].copy(), log_largest
 
 
 @njit

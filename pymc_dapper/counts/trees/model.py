@@ -14,7 +14,7 @@ from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.tree import TreeReading
 from pymc_dapper.counts.trees import compiled, weights
-from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, to_draw, wider
+from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, wider
 from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.op import TabulateTree
@@ -40,7 +40,6 @@ class SolvedCounts(NamedTuple):
     tables: Tables
     nodes: Nodes
     messages: Messages
-    to_draw: Messages
     settings: Settings
     log_sum: float
     """Logarithm of the sum, over all tables, of the counts' weights."""
@@ -91,7 +90,8 @@ class ModelTree:
             If the tables of log-weights would be too large, if a sum's log-weights have no maximum,
             or if the neglected share can't be bounded.
         """
-        settings: Settings | None = Settings(DROP, True)
+        # Draws split each sum in two, so all of them are written out.
+        settings: Settings | None = Settings(DROP, False)
         at, near = -1, self.members @ counts
         while settings is not None:
             tables = self.tables(counts, given, settings.drop)
@@ -103,16 +103,15 @@ class ModelTree:
                 most += 1  # a table may not have the largest log-weight, up to that
             if most <= np.log(TAIL_MASS):
                 log_sum = float(messages.log_totals.sum() + tables.tops.sum())
-                ready = to_draw(nodes, messages)
-                return SolvedCounts(near, tables, nodes, messages, ready, settings, log_sum)
+                return SolvedCounts(near, tables, nodes, messages, settings, log_sum)
             settings = wider(settings, most)
         raise self._at_fault(at, 0)
 
     def draw(self, rng: np.random.Generator, solved: SolvedCounts) -> np.ndarray:
         """Draw all counts: int64, shape (number of cells,)."""
         counts = np.empty((self.left.size, 1), dtype=np.int64)
-        compiled.draw_roots(rng, self.roots, solved.to_draw, counts)
-        compiled.split_draws(rng, solved.nodes, solved.to_draw, counts)
+        compiled.draw_roots(rng, self.roots, solved.messages, counts)
+        compiled.split_draws(rng, solved.nodes, solved.messages, counts)
         table = np.zeros(self.reading.n_cells, dtype=np.int64)
         table[self.cells] = counts[self.places, 0]
         return self.reading.totals.completed(table)

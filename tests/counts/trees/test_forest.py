@@ -245,16 +245,29 @@ def test_the_bound_holds_for_sums_by_transform_too(drop):
     assert solved.most == pytest.approx(written_out.most, abs=8)
 
 
+def test_windows_of_sums_written_out_are_wide_enough_to_draw():
+    [part] = in_tails()._parts()
+    for drop, root in ((module.DROP, None), (146.0, None), (146.0, np.array([1918, 1918]))):
+        messages = module.to_draw(part, drop, root)
+        _, most, _ = module.bound_neglected(part, messages)
+        assert most <= np.log(module.TAIL_MASS)
+    narrow = module.ascend(part, module.DROP, False, True, module.NO_SUMS)
+    assert module.bound_neglected(part, narrow)[1] > 0
+    # Of a total that is less likely than what is cut, windows are wide, too.
+    [part] = family(500.0)._parts()
+    known, unlikely = (module.to_draw(part, module.DROP, np.array([n])) for n in (500, 550))
+    assert known.widths[-1] < unlikely.widths[-1]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [False, True])
 def test_draws_of_families_summed_by_transform(fault):
     """With one part's message tilted once more, they are others."""
     made, n = family(500.0), 20_000
     settings = Settings(module.DROP, True)
+    assert len(made.solve_with(settings).sums[0].at) > 0
     [part] = made._parts()
-    messages = module.ascend(part, *settings, True, module.NO_SUMS)
-    messages = module.to_draw(part, messages)
-    assert messages.sizes[-1] > 0
+    messages = module.to_draw(part, settings.drop)
     leaf = int(np.flatnonzero(made.origin == 7)[0])
     if fault:
         width = messages.widths[leaf]

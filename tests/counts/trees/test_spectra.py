@@ -12,14 +12,13 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.trees import spectra
 from pymc_dapper.counts.trees.fourier import plan_of
 
-plan_of, tilted, summed, all_others, partial_sums, beyond = (
+plan_of, tilted, summed, all_others, beyond = (
     in_python(f)
     for f in (
         plan_of,
         spectra.tilted,
         spectra.summed,
         spectra.all_others,
-        spectra.partial_sums,
         spectra._beyond,
     )
 )
@@ -110,16 +109,3 @@ def test_all_others(n):
         assert np.abs(apart).sum() < 1e-12
         swapped = np.roll(found, 1) / found.sum() - exact / exact.sum()
         assert np.abs(swapped).sum() > 1e-3
-
-
-def test_partial_sums():
-    values, starts, widths = parts(4)
-    how = tilted(values, starts, widths, 20, 22, ALWAYS)
-    out = np.empty((3, how.size))
-    left, right = np.array([0, 2, 4]), np.array([1, 3, 5])
-    partial_sums(plan_of(how.size), values, starts, widths, how, left, right, out)
-    a, b, c, d = rows_of(values, starts, widths, how.tilt)
-    ab, cd = np.convolve(a, b), np.convolve(c, d)
-    for row, exact in zip(out, (ab, cd, np.convolve(ab, cd)), strict=True):
-        n = min(len(exact), 23)
-        np.testing.assert_allclose(row[:n], exact[:n], atol=1e-14)
