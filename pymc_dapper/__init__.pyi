@@ -57,7 +57,6 @@ from .mechanisms import (
 from .planning import plan
 from .plots import (
     plot_analyses,
-    plot_contraction,
     plot_record_acceptance,
     plot_study,
 )
@@ -134,7 +133,6 @@ __all__ = [
     "microdata",
     "plan",
     "plot_analyses",
-    "plot_contraction",
     "plot_record_acceptance",
     "plot_study",
     "plots",

@@ -425,7 +425,6 @@ VALID = {
     # Plots
     "plot_record_acceptance": lambda: {"idata": RESULT},
     "plot_analyses": lambda: {"analyses": {"a": RESULT}},
-    "plot_contraction": lambda: {"analyses": RESULT},
     "plot_study": lambda: {"result": STUDY},
 }
 """Arguments of a valid call, by the callable's name."""
@@ -535,7 +534,6 @@ STOPS = {
     "study": ["studies.study:CellRunner"],
     "plot_record_acceptance": ["plots.drawing:figure_options"],
     "plot_analyses": ["plots.drawing:figure_options"],
-    "plot_contraction": ["plots.drawing:figure_options"],
     "plot_study": ["plots.drawing:figure_options"],
     "synthetic_data": ["synthetic.data:_new_people"],
     "diagnostics.record_acceptance": ["after diagnostics.record_acceptance:group"],

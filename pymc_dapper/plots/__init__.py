@@ -1,8 +1,7 @@
 """Figures of private inference, on arviz-plots."""
 
 from pymc_dapper.plots.analyses import plot_analyses
-from pymc_dapper.plots.contraction import plot_contraction
 from pymc_dapper.plots.record_acceptance import plot_record_acceptance
 from pymc_dapper.plots.study import plot_study
 
-__all__ = ["plot_analyses", "plot_contraction", "plot_record_acceptance", "plot_study"]
+__all__ = ["plot_analyses", "plot_record_acceptance", "plot_study"]

@@ -1,7 +1,7 @@
 """Densities of several analyses of the same parameters."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 from arviz_base import extract
@@ -18,10 +18,8 @@ def plot_analyses(
     analyses: Mapping[str, Any],
     *,
     var_names: str | list[str] | None = None,
-    filter_vars: Literal["like", "regex"] | None = None,
     coords: Mapping[str, Any] | None = None,
     kind: str = "kde",
-    plot_collection: "PlotCollection | None" = None,
     backend: str | None = None,
     visuals: drawing.Visuals | None = None,
     stats: Mapping[str, Any] | None = None,
@@ -41,14 +39,10 @@ def plot_analyses(
     var_names : str or list of str, optional
         Variables to draw; with ``~`` before them, variables to leave out. By default all variables
         that the analyses share.
-    filter_vars : {None, "like", "regex"}
-        Whether ``var_names`` are names, parts of names, or regular expressions.
     coords : mapping, optional
         Entries to draw, such as ``{"cell": ["male/admit"]}``.
     kind : {"kde", "hist", "ecdf", "dot", "auto"}
         How to draw a distribution.
-    plot_collection : PlotCollection, optional
-        Plot to draw on; by default a new one.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional
@@ -84,19 +78,13 @@ def plot_analyses(
     --------
     >>> pmd.plot_analyses({"private": private, "naive": naive}, var_names="p")
     """
-    given: dict[str, Any] = {
-        "visuals": visuals,
-        "figure_kwargs": figure_kwargs,
-        "coords": coords,
-        "stats": stats,
-    }
-    given |= {"var_names": var_names, "filter_vars": filter_vars}
-    backend, arviz_plots = drawing.begin_figure(backend, plot_collection, **given)
+    given = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords, "stats": stats}
+    backend, arviz_plots = drawing.begin_figure(backend, var_names=var_names, **given)
     choice(kind, "kind", ("kde", "hist", "ecdf", "dot", "auto"))
     drawing.check_analyses(analyses)
     if isinstance(analyses, xr.DataTree):
         raise TypeError("pass several results by name, as in {'private': idata, 'naive': other}")
-    names = variables(analyses, ["posterior"], var_names, filter_vars)
+    names = variables(analyses, var_names)
     fewest = min(
         tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
         for tree in analyses.values()
@@ -109,7 +97,6 @@ def plot_analyses(
         coords=coords,
         sample_dims=["sample"],
         kind=kind,
-        plot_collection=plot_collection,
         backend=backend,
         visuals={"face": {"alpha": 0.2}, "point_estimate_text": False, **asked},
         stats=stats,

@@ -20,31 +20,22 @@ COLOURS = {"private": "#1b5fa6", "naive": "#c1500a", "confidential": "#595959"}
 """Colours of the usual analyses, in all figures."""
 
 
-def begin_figure(
-    backend: str | None, plot_collection: "PlotCollection | None", **given: Any
-) -> tuple[str, Any]:
+def begin_figure(backend: str | None, *, var_names: Any = None, **given: Any) -> tuple[str, Any]:
     """Check the arguments that figures share, under the caller's names, and import arviz-plots.
 
     That is imported when a figure is asked for, since matplotlib comes with it.
 
-    Returned are the name of the plotting library (the one asked for, that of the collection, or
-    ArviZ's default) and ``arviz_plots``. Raises ImportError if either isn't installed.
+    Returned are the name of the plotting library (the one asked for, or ArviZ's default) and
+    ``arviz_plots``. Raises ImportError if either isn't installed.
     """
-    if plot_collection is not None and not hasattr(plot_collection, "facet_dims"):
-        raise TypeError(f"plot_collection must be a PlotCollection, got {shown(plot_collection)}")
-    var_names, filter_vars = given.pop("var_names", None), given.pop("filter_vars", None)
     if isinstance(var_names, str):
         text(var_names, "var_names")
     elif var_names is not None:
         names(var_names, "var_names")
-    if filter_vars is not None:
-        choice(filter_vars, "filter_vars", ("like", "regex"))
     for name, value in given.items():
         options(value, name)
     if backend is not None:
         choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none"))
-    elif plot_collection is not None:
-        backend = str(plot_collection.backend)
     # ArviZ's fallback without a plotting library, which silently draws nothing.
     elif (backend := str(rcParams["plot.backend"])) == "none":
         raise ImportError(

@@ -28,7 +28,6 @@ def plot_record_acceptance(
     *,
     by: Literal["record", "draw"] | None = None,
     step: int | None = None,
-    plot_collection: "PlotCollection | None" = None,
     backend: str | None = None,
     visuals: drawing.Visuals | None = None,
     figure_kwargs: Mapping[str, Any] | None = None,
@@ -53,8 +52,6 @@ def plot_record_acceptance(
     step : int, optional
         Which of several ``DapperStep``, in the order in which they were passed. Needed only if
         there are several.
-    plot_collection : PlotCollection, optional
-        Plot to draw on; by default a new one.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional
@@ -96,8 +93,9 @@ def plot_record_acceptance(
     ...     idata = pmd.sample(dapper={"track_records": True})
     >>> pmd.plot_record_acceptance(idata)
     """
-    given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs}
-    backend, arviz_plots = drawing.begin_figure(backend, plot_collection, **given)
+    backend, arviz_plots = drawing.begin_figure(
+        backend, visuals=visuals, figure_kwargs=figure_kwargs
+    )
     if step is not None:
         whole_number(step, "step", at_least=0)
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
@@ -113,7 +111,7 @@ def plot_record_acceptance(
     rates = rates.rename("acceptance")
     number = rates.sizes[by]
 
-    collection = plot_collection or arviz_plots.PlotCollection.wrap(
+    collection = arviz_plots.PlotCollection.wrap(
         rates.to_dataset(),
         backend=backend,
         figure_kwargs=drawing.figure_options(backend, figure_kwargs),

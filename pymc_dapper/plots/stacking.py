@@ -1,7 +1,7 @@
 """Several analyses of the same parameters, as one dataset."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import xarray as xr
 from arviz_base import extract
@@ -10,33 +10,25 @@ MODEL = "model"
 """The dimension of analyses in arviz-plots."""
 
 
-def variables(
-    analyses: Mapping[str, Any],
-    groups: Sequence[str],
-    var_names: str | list[str] | None,
-    filter_vars: Literal["like", "regex"] | None,
-) -> list[str]:
-    """Choose the variables to draw, among those that are in these groups of all analyses.
+def variables(analyses: Mapping[str, Any], var_names: str | list[str] | None) -> list[str]:
+    """Choose the variables to draw, among those that are in the posteriors of all analyses.
 
-    Raises ValueError if one has no such group, or if the variables asked for aren't in all of them.
+    Raises ValueError if one has no posterior, or if the variables asked for aren't in all of them.
     Returned are names, in the order of the first analysis.
     """
     for name, tree in analyses.items():
-        absent = [group for group in groups if group not in tree.children]
-        if absent:
-            raise ValueError(f"'{name}' has no group '{absent[0]}'")
-    everywhere = [tree[group] for tree in analyses.values() for group in groups]
+        if "posterior" not in tree.children:
+            raise ValueError(f"'{name}' has no group 'posterior'")
+    everywhere = [tree["posterior"] for tree in analyses.values()]
     common = [name for name in everywhere[0] if all(name in one for one in everywhere)]
     listed = ", ".join(f"'{name}'" for name in common) or "none"
-    where = f"in {' and '.join(groups)} of " + ", ".join(f"'{name}'" for name in analyses)
+    where = "in posterior of " + ", ".join(f"'{name}'" for name in analyses)
     nothing = f"there is no variable to draw. Variables {where}: {listed}"
     if not common:
         raise ValueError(nothing)
     shared = xr.DataTree.from_dict({"posterior": everywhere[0].dataset[common]})
     try:
-        chosen = extract(
-            shared, var_names=var_names, filter_vars=filter_vars, combined=False, keep_dataset=True
-        )
+        chosen = extract(shared, var_names=var_names, combined=False, keep_dataset=True)
     except KeyError as error:
         raise ValueError(f"{error.args[0]}. Variables {where}: {listed}") from error
     if not chosen.data_vars:

@@ -56,7 +56,6 @@ def plot_study(
     x: str = "epsilon",
     utility: str = "width",
     coords: Mapping[str, Any] | None = None,
-    plot_collection: "PlotCollection | None" = None,
     backend: str | None = None,
     visuals: drawing.Visuals | None = None,
     figure_kwargs: Mapping[str, Any] | None = None,
@@ -82,8 +81,6 @@ def plot_study(
         Any statistic that the result has for a parameter.
     coords : mapping, optional
         Settings, or entries of parameters, to draw, such as ``{"n": 100}``.
-    plot_collection : PlotCollection, optional
-        Plot to draw on; by default a new one.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional
@@ -117,9 +114,7 @@ def plot_study(
     if not isinstance(result, xr.DataTree):
         raise TypeError(f"result must be what pmd.study returned, got {shown(result)}")
     given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
-    backend, arviz_plots = drawing.begin_figure(
-        backend, plot_collection, var_names=var_names, **given
-    )
+    backend, arviz_plots = drawing.begin_figure(backend, var_names=var_names, **given)
     text(x, "x")
     text(utility, "utility")
     visuals = validate_dict_argument(visuals, valid_keys=VISUALS)
@@ -131,7 +126,7 @@ def plot_study(
     aes = {"color": series[:1], "linestyle": series[1:2], "marker": series[1:2]}
     rows = math.prod(found.sizes[dim] for dim in series[2:])
     titles = _titles(found, utility)
-    collection = plot_collection or arviz_plots.PlotCollection.grid(
+    collection = arviz_plots.PlotCollection.grid(
         found[["mean"]].expand_dims({PANEL: list(titles)}),
         backend=backend,
         figure_kwargs=drawing.figure_options(

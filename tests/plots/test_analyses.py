@@ -59,8 +59,6 @@ def test_variables_and_entries_are_chosen(private, naive):
     shown = plot_analyses(analyses).viz["plot"]
     assert set(shown.data_vars) == {"p", "log_odds"}
     assert set(plot_analyses(analyses, var_names="~p").viz["plot"].data_vars) == {"log_odds"}
-    like = plot_analyses(analyses, var_names="odds", filter_vars="like")
-    assert set(like.viz["plot"].data_vars) == {"log_odds"}
     # What the naive analysis doesn't have is left out.
     some = plot_analyses({"private": private, "naive": naive}, coords={"cell": ["a", "c"]})
     assert set(some.viz["plot"].data_vars) == {"p"}

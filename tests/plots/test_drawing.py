@@ -5,11 +5,10 @@ import importlib
 import pytest
 from arviz_base import rc_context
 
-from pymc_dapper.plots import drawing, plot_analyses, plot_contraction, plot_record_acceptance
+from pymc_dapper.plots import drawing, plot_analyses, plot_record_acceptance
 
 PLOTS = {
     "analyses": lambda private, **options: plot_analyses({"private": private}, **options),
-    "contraction": plot_contraction,
     "record_acceptance": plot_record_acceptance,
 }
 

@@ -114,12 +114,6 @@ def test_visuals_are_changed_and_left_out(private):
     np.testing.assert_allclose(collection.viz["figure"].item().get_size_inches(), [3, 2])
 
 
-def test_a_figure_of_ones_own_is_drawn_in(private):
-    first = plot_record_acceptance(private, visuals={"legend": False})
-    again = plot_record_acceptance(private, plot_collection=first, visuals={"legend": False})
-    assert again.viz["figure"].item() is first.viz["figure"].item()
-
-
 def test_what_cannot_be_drawn_is_refused(private):
     with pytest.raises(ValueError, match="no acceptance by record was kept"):
         plot_record_acceptance(without_records(private), by="record")

@@ -17,27 +17,26 @@ def analysis(names, labels=("no", "yes")):
 
 def test_variables_are_those_that_all_have_in_the_order_of_the_first():
     both = {"one": analysis(["q", "p", "r"]), "other": analysis(["p", "q", "s"])}
-    assert variables(both, ["posterior"], None, None) == ["q", "p"]
-    assert variables(both, ["posterior"], ["p"], None) == ["p"]
-    assert variables(both, ["posterior"], ["~p"], None) == ["q"]
+    assert variables(both, None) == ["q", "p"]
+    assert variables(both, ["p"]) == ["p"]
+    assert variables(both, ["~p"]) == ["q"]
 
 
 @pytest.mark.parametrize(
-    ("analyses", "groups", "names", "message"),
+    ("analyses", "names", "message"),
     [
-        ({"one": analysis(["p"])}, ["posterior", "prior"], None, "'one' has no group 'prior'"),
-        ({"one": analysis(["p"])}, ["posterior"], ["q"], r"Variables in posterior of 'one': 'p'"),
+        ({"one": xr.DataTree()}, None, "'one' has no group 'posterior'"),
+        ({"one": analysis(["p"])}, ["q"], r"Variables in posterior of 'one': 'p'"),
         (
             {"one": analysis(["p"]), "other": analysis(["q"])},
-            ["posterior"],
             None,
             "no variable to draw. Variables in posterior of 'one', 'other': none",
         ),
     ],
 )
-def test_input_that_cannot_be_drawn_is_reported(analyses, groups, names, message):
+def test_input_that_cannot_be_drawn_is_reported(analyses, names, message):
     with pytest.raises(ValueError, match=message):
-        variables(analyses, groups, names, None)
+        variables(analyses, names)
 
 
 def test_analyses_stand_one_behind_the_other():
