@@ -40,7 +40,6 @@ from scipy.special import gammaln, log_ndtr, logsumexp
 from scipy.stats import f
 
 from pymc_dapper.checks import finite_number
-from pymc_dapper.reference._ellipse import ellipse
 from pymc_dapper.reference.monte_carlo_em import EMEstimate, monte_carlo_em
 
 FloatArray = NDArray[np.float64]
@@ -340,3 +339,16 @@ def _checked_pairs(x: ArrayLike, y: ArrayLike) -> Pairs:
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise ValueError("x and y must be finite.")
     return first, second
+
+
+def ellipse(
+    center: ArrayLike, covariance: ArrayLike, radius: float, points: int = 200
+) -> FloatArray:
+    """Points v, shape (points, 2), with (v - center)' covariance^-1 (v - center) = radius^2.
+
+    The first one comes again as the last.
+    """
+    angle = np.linspace(0, 2 * np.pi, points)
+    circle = radius * np.stack([np.cos(angle), np.sin(angle)])
+    factor = np.linalg.cholesky(np.asarray(covariance, dtype=float))
+    return np.asarray(center, dtype=float) + (factor @ circle).T

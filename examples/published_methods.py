@@ -18,12 +18,12 @@ from pathlib import Path
 
 import numpy as np
 import pymc as pm
-from _errors_in_counts import CountRegression, LeastSquares, attenuation
+from _errors_in_counts import CountRegression, LeastSquares, attenuation, ellipse
 from _figures import COLOURS, save
 from _poisson_laplace import PoissonLaplace, PoissonLaplacePosterior
 from matplotlib.figure import Figure
 from scipy.optimize import minimize
-from scipy.stats import norm
+from scipy.stats import chi2, norm
 
 import pymc_dapper as pmd
 from pymc_dapper.reference.monte_carlo_em import monte_carlo_em
@@ -217,7 +217,8 @@ def draw_em_regions(final_draws, count=6):
             f"{private.estimate[1]:15.2f} ± {private.standard_errors[1]:4.2f}{maximum[1]:16.2f}"
         )
         axes.plot(*naive.region().T, color=COLOURS["naive"], lw=2, label="naive")
-        axes.plot(*private.region().T, color=COLOURS["private"], lw=2, label="Monte Carlo EM")
+        region = ellipse(private.estimate, private.covariance, chi2.ppf(0.95, 2) ** 0.5)
+        axes.plot(*region.T, color=COLOURS["private"], lw=2, label="Monte Carlo EM")
         axes.plot(*maximum, "+", color=COLOURS["private"], ms=9, mew=2, label="exact maximum")
         axes.plot(*LINE, "o", color="black", ms=6, label="truth")
         tidy(axes)

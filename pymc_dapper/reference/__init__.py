@@ -31,10 +31,8 @@ from pymc_dapper.reference.dirichlet_table import (
     gaussian_cell_loglik,
 )
 from pymc_dapper.reference.fiducial_proportion import (
-    Coverage,
     FiducialProportion,
     fiducial_cdf,
-    fiducial_coverage,
     fiducial_proportion,
     fiducial_test,
 )
@@ -72,7 +70,6 @@ from pymc_dapper.reference.tree_least_squares import (
 )
 
 __all__ = [
-    "Coverage",
     "EMEstimate",
     "EMIteration",
     "FiducialProportion",
@@ -89,7 +86,6 @@ __all__ = [
     "TreeLeastSquares",
     "UMPProportion",
     "fiducial_cdf",
-    "fiducial_coverage",
     "fiducial_proportion",
     "fiducial_test",
     "gaussian_cell_loglik",

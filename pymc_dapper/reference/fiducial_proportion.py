@@ -20,7 +20,7 @@ t > 1 gives theta = 1, t < 0 gives theta = 0, and else n t takes the place of k 
 
 The distribution of theta is read as a posterior would be. Its intervals are confidence intervals
 only approximately; `fiducial_test` gives their exact coverage (one minus the size of the two-sided
-test), `fiducial_coverage` a simulated one.
+test).
 
 References
 ----------
@@ -43,7 +43,6 @@ from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import choice, finite_number, whole_number
 from pymc_dapper.reference import _proportion
-from pymc_dapper.reference._progress import progress
 
 FloatArray = NDArray[np.float64]
 Mixing = Literal["jeffreys", "uniform", "flat-prior"]
@@ -303,83 +302,6 @@ def fiducial_test(
     return _proportion.tail_test(
         n, theta0, alternative, level, critical, lambda t: laplace.sf(t, counts / n, scale)
     )
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How often an interval covered the truth in a simulation.
-
-    Attributes
-    ----------
-    rate : float
-        Share of the simulated releases.
-    mcse : float
-        Standard error of the rate, by the binomial law.
-    nominal : float
-        Nominal value of the rate.
-    repeats : int
-        How many releases were simulated.
-    """
-
-    rate: float
-    mcse: float
-    nominal: float
-    repeats: int
-
-
-def fiducial_coverage(
-    theta: float,
-    n: int,
-    budget: PureDP,
-    *,
-    mixing: Mixing = "jeffreys",
-    prob: float = 0.95,
-    repeats: int = 2000,
-    draws: int = 2000,
-    random_seed: int | np.random.Generator | None = None,
-    progressbar: bool = True,
-) -> Coverage:
-    """Simulate releases, and count how often the fiducial interval covers the true proportion.
-
-    Parameters
-    ----------
-    theta : float
-        True proportion, within (0, 1).
-    n, budget, mixing
-        As for `fiducial_proportion`.
-    prob : float
-        Nominal coverage.
-    repeats : int
-        Number of simulated releases.
-    draws : int
-        Number of draws for each.
-    random_seed : int or Generator, optional
-        Seed.
-    progressbar : bool
-        Whether to show the progress.
-
-    Returns
-    -------
-    Coverage
-    """
-    _proportion.check_theta0(theta)
-    rng, batch = np.random.default_rng(random_seed), 50
-    scale, covered = _proportion.proportion_scale(n, budget), 0
-    whole_number(repeats, "repeats", at_least=1)
-    with progress("Simulating releases", repeats, show=progressbar) as report:
-        for start in range(0, repeats, batch):
-            size = min(batch, repeats - start)
-            released = rng.binomial(n, theta, size) / n + _proportion.laplace_noise(
-                rng, scale, size
-            )
-            fitted = fiducial_proportion(
-                released, n, budget, mixing=mixing, draws=draws, random_seed=rng
-            )
-            lower, upper = fitted.interval(prob)
-            covered += int(np.sum((lower <= theta) & (theta <= upper)))
-            report(start + size, f"{covered / (start + size):.3f} covered")
-    rate = covered / repeats
-    return Coverage(rate, float(np.sqrt(prob * (1 - prob) / repeats)), prob, repeats)
 
 
 def _draw_given_proportion(

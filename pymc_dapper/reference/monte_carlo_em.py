@@ -48,10 +48,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import logsumexp
-from scipy.stats import chi2
 
 from pymc_dapper.checks import finite_number, real_numbers, whole_number
-from pymc_dapper.reference._ellipse import ellipse
 from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
 from pymc_dapper.reference._progress import Report, progress
 
@@ -187,33 +185,6 @@ class EMEstimate:
     def standard_errors(self) -> FloatArray:
         """Square roots of the diagonal of `covariance`, shape (P,)."""
         return np.sqrt(np.diag(self.covariance))
-
-    def region(
-        self, level: float = 0.95, *, parameters: tuple[int, int] = (0, 1), points: int = 200
-    ) -> FloatArray:
-        """Boundary of the Wald confidence region of two parameters.
-
-        Parameters
-        ----------
-        level : float
-            Asymptotic coverage.
-        parameters : (int, int)
-            Which two.
-        points : int
-            Number of points on the boundary.
-
-        Returns
-        -------
-        (points, 2) array
-
-        Raises
-        ------
-        ValueError
-            If the information isn't positive definite.
-        """
-        which = list(parameters)
-        covariance = self.covariance[np.ix_(which, which)]
-        return ellipse(self.estimate[which], covariance, math.sqrt(chi2.ppf(level, 2)), points)
 
 
 def monte_carlo_em(
