@@ -22,7 +22,7 @@ from pymc_dapper.counts.trees.compiled import (
     split_draws,
     summarise,
 )
-from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages, Sums
+from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.priors import Prior, to_tables
 from pymc_dapper.counts.trees.weights import NONE, OF_TABLE
@@ -69,7 +69,6 @@ class Root(NamedTuple):
     """Logarithm of the largest share that a window of the subtree neglects."""
     total: float
     impossible: int
-    sums: Sums = NO_SUMS
 
 
 class DownwardMessage(NamedTuple):
@@ -126,8 +125,6 @@ class Solved(NamedTuple):
     total: float
     largest: dict[int, float]
     """Logarithm of a bound on the message from the rest, for nodes that aren't in parts."""
-    sums: list[Sums]
-    """Of each part."""
 
 
 def with_subtrees(
@@ -160,20 +157,20 @@ def wider(settings: Settings, most: float) -> Settings | None:
 
 def to_root(nodes: Nodes, settings: Settings) -> Root:
     """Pass messages up a subtree, and keep the last."""
-    messages = ascend(nodes, *settings, False, NO_SUMS)
+    messages = ascend(nodes, *settings, False)
     if messages.impossible >= 0:
         return Root(0, np.zeros(0), -np.inf, -np.inf, 0.0, messages.impossible)
     _, most, total = bound_neglected(nodes, messages)
     lowest, message = said_of(messages, messages.values, -1)
     log_evidence = float(messages.log_totals.sum())
-    return Root(lowest, message.copy(), log_evidence, most, total, -1, messages.sums)
+    return Root(lowest, message.copy(), log_evidence, most, total, -1)
 
 
 def up_and_down(
-    nodes: Nodes, settings: Settings, downward: DownwardMessage | None, sums: Sums = NO_SUMS
+    nodes: Nodes, settings: Settings, downward: DownwardMessage | None
 ) -> tuple[Messages, np.ndarray]:
     """Return all messages of a subtree, up and down."""
-    messages = ascend(nodes, *settings, True, sums)
+    messages = ascend(nodes, *settings, True)
     inside = np.ones(messages.widths[-1])
     if downward is not None:
         inside = downward.on(int(messages.lowest[-1]), inside.size)
@@ -188,12 +185,11 @@ def summaries_of(
     nodes: Nodes,
     settings: Settings,
     downward: DownwardMessage | None,
-    sums: Sums,
     chosen: np.ndarray,
     asked: Asked,
 ) -> Summaries:
     """Summarise the marginals of chosen nodes of a subtree."""
-    messages, values = up_and_down(nodes, settings, downward, sums)
+    messages, values = up_and_down(nodes, settings, downward)
     return summarised(messages, values, chosen, asked)
 
 
@@ -212,7 +208,7 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
     ``root`` has counts of the last node, if they are known: then it is for these that windows have
     to be wide enough.
     """
-    messages = ascend(nodes, drop, False, True, NO_SUMS)
+    messages = ascend(nodes, drop, False, True)
     if messages.impossible < 0:
         _, most, _ = bound_neglected(nodes, messages)
         if root is not None:
@@ -222,7 +218,7 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
         if most <= np.log(TAIL_MASS):
             return messages
     # Sums written out cut more; these windows cut nothing that matters.
-    return ascend(nodes, LARGEST_DROP, False, True, NO_SUMS)
+    return ascend(nodes, LARGEST_DROP, False, True)
 
 
 def draws_of(
@@ -334,7 +330,7 @@ class Forest:
                 return self._name(int(self._starts[k]) + root.impossible)
             roots.append(root)
         top, at = self._top(roots)
-        messages = ascend(top, *settings, True, NO_SUMS)
+        messages = ascend(top, *settings, True)
         if messages.impossible >= 0:
             return self._name(int(at[messages.impossible]))
         largest, most, total = bound_neglected(top, messages)
@@ -343,10 +339,7 @@ class Forest:
         log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
         named = self.origin[at] >= 0
         largest_of = dict(zip(self.origin[at[named]].tolist(), largest[named], strict=True))
-        sums = [root.sums for root in roots]
-        return Solved(
-            settings, top, messages, float(log_evidence), most, float(total), largest_of, sums
-        )
+        return Solved(settings, top, messages, float(log_evidence), most, float(total), largest_of)
 
     def _places_above(self) -> np.ndarray:
         """Return the places of nodes that aren't below a subtree's root."""
@@ -414,13 +407,10 @@ class Forest:
                 part,
                 solved.settings,
                 said_of(messages, values, root),
-                sums,
                 chosen,
                 _of_nodes(asked, numbers),
             )
-            for part, root, sums, (chosen, numbers) in zip(
-                self._parts(), roots, solved.sums, named, strict=True
-            )
+            for part, root, (chosen, numbers) in zip(self._parts(), roots, named, strict=True)
         )
         for (_, numbers), part in zip(named, in_order(executor, summaries_of, tasks), strict=True):
             put(numbers, part)

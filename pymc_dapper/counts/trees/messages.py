@@ -45,24 +45,6 @@ LARGEST_EXPONENT = 700.0
 """Limit of float64 as a logarithm; windows never cut off more."""
 
 
-class Sums(NamedTuple):
-    """Messages of nodes whose children were summed by transform, for reuse."""
-
-    at: np.ndarray
-    """Int64, shape (number of sums,): the nodes, in order; and likewise:"""
-    starts: np.ndarray
-    widths: np.ndarray
-    lowest: np.ndarray
-    sizes: np.ndarray
-    tilts: np.ndarray
-    wrapped: np.ndarray
-    values: np.ndarray
-    """Float64: probabilities."""
-
-
-NO_SUMS = Sums(*np.zeros((5, 0), dtype=np.int64), *np.zeros((3, 0)))
-
-
 class Messages(NamedTuple):
     """Messages of some nodes."""
 
@@ -95,8 +77,6 @@ class Messages(NamedTuple):
     """Float64, shape (number of nodes,): bound on each entry's relative error by it."""
     impossible: int
     """A node that no count is possible at, or only with less than the windows hold; -1 if none."""
-    sums: Sums
-    """The messages to keep, unless all are kept."""
 
 
 @njit
@@ -209,7 +189,7 @@ def _ends(out: np.ndarray, most: float) -> tuple[int, int, float]:
 
 
 @njit
-def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums) -> Messages:
+def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
     """Pass messages up.
 
     Parameters
@@ -223,8 +203,6 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
     keep : bool
         Whether all messages are kept, or only the last. Intermediate nodes have none if their sum
         was by transform.
-    known : Sums
-        Those that are known already.
     """
     n = nodes.left.size
     starts, widths = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -239,22 +217,9 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
     # Allowed absolute error; smaller for wider windows.
     absolutely = TAIL_MASS * math.exp(DROP - drop)
     family, plan = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST)
-    sum_nodes, sum_starts = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    kept = np.empty(1024)
-    n_sums, sums_used, n_known = 0, 0, 0
     for head in range(n):
         if nodes.between[head]:
             continue  # they are computed with the node whose children they sum
-        if n_known < known.at.size and known.at[n_known] == head:
-            x, n_known = n_known, n_known + 1
-            starts[head], widths[head], lowest[head] = used, known.widths[x], known.lowest[x]
-            sizes[head], tilts[head] = known.sizes[x], known.tilts[x]
-            wrapped[head] = known.wrapped[x]
-            used += widths[head]
-            values = _with_room(values, starts[head], used)
-            for j in range(widths[head]):
-                values[starts[head] + j] = known.values[known.starts[x] + j]
-            continue
         children, between = gather(nodes, head, family)
         how, lows, highs, own, width_of = DIRECTLY, 0, 0, children, children
         if nodes.right[head] >= 0 and transforms:
@@ -391,27 +356,9 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
             log_shares[i] = math.log(total) + best
             log_sums[i] -= log_shares[i]
             log_largest[i] = math.log(largest)
-            if how.size and not keep:
-                sum_nodes[n_sums], sum_starts[n_sums] = i, sums_used
-                sums_used += widths[i]
-                kept = _with_room(kept, sum_starts[n_sums], sums_used)
-                for j in range(widths[i]):
-                    kept[sum_starts[n_sums] + j] = values[start + j]
-                n_sums += 1
             k -= 1
         if impossible >= 0:
             break
-    which = sum_nodes[:n_sums].copy()
-    sums = Sums(
-        which,
-        sum_starts[:n_sums].copy(),
-        widths[which],
-        lowest[which],
-        sizes[which],
-        tilts[which],
-        wrapped[which],
-        kept[:sums_used].copy(),
-    )
     return Messages(
         starts,
         widths,
@@ -427,7 +374,6 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool, known: Sums)
         wrapped,
         errors,
         impossible,
-        sums,
     )
 
 

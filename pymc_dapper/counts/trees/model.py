@@ -15,7 +15,7 @@ from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.tree import TreeReading
 from pymc_dapper.counts.trees import compiled, weights
 from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, wider
-from pymc_dapper.counts.trees.messages import DROP, NO_SUMS, TAIL_MASS, Messages
+from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.op import TabulateTree
 from pymc_dapper.counts.trees.tables import (
@@ -96,7 +96,7 @@ class ModelTree:
         while settings is not None:
             tables = self.tables(counts, given, settings.drop)
             nodes = self._nodes(near, tables)
-            messages = compiled.ascend(nodes, settings.drop, settings.transforms, True, NO_SUMS)
+            messages = compiled.ascend(nodes, settings.drop, settings.transforms, True)
             most, at = np.inf, messages.impossible
             if at < 0:
                 _, most, _ = compiled.bound_neglected(nodes, messages)

@@ -329,7 +329,7 @@ def write_root(task: Task, name: str) -> None:
         found = forest.Root(lowest, message, solved.log_evidence, solved.most, solved.total, -1)
     file = root_file(task, name)
     beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
-    np.savez(beside, *map(np.asarray, found[:6]), nodes["node"][root], nodes["parent"][root])
+    np.savez(beside, *map(np.asarray, found), nodes["node"][root], nodes["parent"][root])
     os.replace(beside, file)
 
 

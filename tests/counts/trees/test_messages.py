@@ -5,7 +5,6 @@ import pytest
 
 from pymc_dapper.counts.trees.compiled import ascend, bound_neglected
 from pymc_dapper.counts.trees.forest import Forest, Releases
-from pymc_dapper.counts.trees.messages import NO_SUMS
 from pymc_dapper.counts.trees.priors import NO_TABLES, Prior
 
 PARENT = np.array([-1, 0, 0, 1, 1, 2])
@@ -18,7 +17,7 @@ def made(released):
 
 
 def evidence(forest, drop):
-    messages = ascend(forest.nodes, drop, False, True, NO_SUMS)
+    messages = ascend(forest.nodes, drop, False, True)
     assert messages.impossible < 0
     return messages.log_totals.sum(), bound_neglected(forest.nodes, messages)
 
