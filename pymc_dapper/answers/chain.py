@@ -15,6 +15,7 @@ from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
 from pymc_dapper.counts.compiled.blocks import block_moves
 from pymc_dapper.counts.reading import find_moves
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.nearest_counts import nearest_counts
 
 CHAINS = 4
 TUNING = 300
@@ -136,28 +137,18 @@ def _sums(of: np.ndarray) -> sparse.csr_array:
 
 def _start(known: Known, prior: Prior, likely: np.ndarray) -> np.ndarray:
     """Return the table nearest to a likely one among those with the known sums."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
+    likely = likely.astype(np.int64)
     if not known:
-        return likely.astype(np.int64)
-    n, each = likely.size, sparse.eye_array(likely.size)
-    table = sparse.hstack([each, -each, each])
-    exact = sparse.vstack([_sums(of) for of, _ in known])
-    exact = sparse.hstack([exact, sparse.csr_array((exact.shape[0], 2 * n))])
-    values = np.concatenate([values for _, values in known])
-    high = min(prior.highest, int(values.max()))
-    found = milp(
-        np.repeat([0.0, 1.0, 1.0], n),
-        constraints=[
-            LinearConstraint(table, likely, likely),
-            LinearConstraint(exact, values, values),
-        ],
-        integrality=np.repeat([1, 0, 0], n),
-        bounds=Bounds(np.repeat([prior.lowest, 0, 0], n), np.repeat([high, np.inf, np.inf], n)),
-    )
-    if found.x is None:
+        return likely
+    exact, each = [_sums(of) for of, _ in known], sparse.eye_array(likely.size)
+    values = np.concatenate([values for _, values in known]).astype(np.float64)
+    limits = (prior.lowest, min(prior.highest, int(values.max())))
+    low, high = (np.append(values, np.full(likely.size, float(end))) for end in limits)
+    matrix = sparse.csr_array(sparse.vstack([*exact, each]))
+    found = nearest_counts(matrix, (low, high), likely)
+    if found is None:
         raise ValueError("total: no table has all sums that are known, and is within the prior")
-    return np.round(found.x[:n]).astype(np.int64)
+    return found
 
 
 def _terms(

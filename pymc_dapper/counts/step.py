@@ -303,7 +303,7 @@ class CountStep(Step):
             return None
         # Otherwise each draw needs new messages, and moves usually take less time.
         if self._wanted is None and (
-            reading.parameters or not may_pay(self._on_tree, self._moves, self.sweep.structure)
+            reading.parameters or not may_pay(self._moves, self.sweep.structure)
         ):
             return None
         given, rng = self._given(point), np.random.default_rng(0)

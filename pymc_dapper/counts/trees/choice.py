@@ -8,29 +8,21 @@ from pymc_dapper.counts.compiled.sweep import schedule_of
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import count_lines
 from pymc_dapper.counts.reading.moves import Moves
-from pymc_dapper.counts.reading.tree import TreeReading
 from pymc_dapper.counts.trees.model import ModelTree
-from pymc_dapper.counts.trees.spectra import COST
-from pymc_dapper.counts.trees.tables import Tables
 
-EVALUATIONS = 8
-"""Approximate number of tables that a move evaluates."""
-TERM = 20
-"""Multiplications that take as long as a term of a log-density."""
-SHARE = 0.3
-"""Effective draws per sweep of the slowest count: mostly half to twice this number."""
-CALL = 5e5
-"""Fixed cost of a draw, in multiplications. For small tables moves are so cheap that loading the
-kernels for trees doesn't pay."""
-GAIN = 2.0
-"""How much cheaper a draw must be, since these numbers are rough."""
+FEWEST = 4_000
+"""Terms in a sweep's lines: with fewer, moves are so cheap that kernels for trees needn't be
+loaded."""
+PER_TERM = 100
+"""Entries of messages that a draw goes through in half the time that moves take, for each of these
+terms, to an effective draw of the slowest count."""
 DRAWS = 2_000
-"""Typical number of a chain's draws: work done once must not cost more than they do."""
+"""Typical number of a chain's draws: work done once must not take more time than they do."""
 
 
-def may_pay(tree: TreeReading, moves: Moves, structure: Structure) -> bool:
-    """Whether draws on a tree can cost less, before windows are known."""
-    return GAIN * (CALL + TERM * tree.parent.size) < sweep_cost(moves, structure)
+def may_pay(moves: Moves, structure: Structure) -> bool:
+    """Whether draws on a tree can take less time, before windows are known."""
+    return terms_of_sweep(moves, structure) > FEWEST
 
 
 def pays(
@@ -40,35 +32,26 @@ def pays(
     moves: Moves,
     structure: Structure,
 ) -> bool:
-    """Whether draws with messages computed once cost less than moves."""
-    cost = sweep_cost(moves, structure)
-    if solve_cost(tree.left, tree.right, tree.tables(counts, given)) > DRAWS * cost:
+    """Whether draws with messages computed once take less time than moves."""
+    left, right, most = tree.left, tree.right, PER_TERM * terms_of_sweep(moves, structure)
+    widths = np.diff(tree.tables(counts, given).starts)
+    if multiplications(left, right, widths) > DRAWS * most:
         return False
-    widths = tree.solve(counts, given).messages.widths
-    return GAIN * draw_cost(tree.left, tree.right, widths) < cost
+    widths, split = tree.solve(counts, given).messages.widths, right >= 0
+    return bool(np.minimum(widths[left[split]], widths[right[split]]).sum() < most)
 
 
-def sweep_cost(moves: Moves, structure: Structure) -> float:
-    """Multiplications that take as long as an effective draw by moves."""
-    lines = count_lines(schedule_of(moves))
-    terms_of_line = 2 * structure.rows.size / max(structure.starts.size - 1, 1)
-    return lines * EVALUATIONS * terms_of_line * TERM / SHARE
-
-
-def solve_cost(left: np.ndarray, right: np.ndarray, tables: Tables) -> float:
-    """Multiplications that take as long as tables and messages up, at most."""
-    widths = np.diff(tables.starts).astype(np.float64)
-    total = TERM * float(widths.sum())
+def multiplications(left: np.ndarray, right: np.ndarray, widths: np.ndarray) -> float:
+    """Return how many it takes to pass messages up, at most, given the widths of tables."""
+    widths, total = widths.astype(np.float64), 0.0
     for i in np.flatnonzero(right >= 0):
         a, b = widths[left[i]], widths[right[i]]
-        both = a + b
-        total += min(a * b, 3 * COST * both * np.log2(max(both, 2.0)))
-        widths[i] = min(widths[i], both) if widths[i] else both
+        total += a * b
+        widths[i] = min(widths[i], a + b) if widths[i] else a + b
     return total
 
 
-def draw_cost(left: np.ndarray, right: np.ndarray, widths: np.ndarray) -> float:
-    """Multiplications that take as long as a draw down the tree, at most."""
-    split = right >= 0
-    narrower = np.minimum(widths[left[split]], widths[right[split]])
-    return CALL + 2 * float(narrower.sum()) + TERM * left.size
+def terms_of_sweep(moves: Moves, structure: Structure) -> float:
+    """Return the number of terms that change along all lines of a sweep, about."""
+    n_cells = max(structure.starts.size - 1, 1)
+    return count_lines(schedule_of(moves)) * 2 * structure.rows.size / n_cells

@@ -35,12 +35,9 @@ class NoTreeError(ReadingError):
 class SolvedCounts(NamedTuple):
     """The upward messages of all sums, given parameters."""
 
-    near: np.ndarray
-    """Int64, shape (number of nodes,): the possible counts that weights are relative to."""
     tables: Tables
     nodes: Nodes
     messages: Messages
-    settings: Settings
     log_sum: float
     """Logarithm of the sum, over all tables, of the counts' weights."""
 
@@ -103,7 +100,7 @@ class ModelTree:
                 most += 1  # a table may not have the largest log-weight, up to that
             if most <= np.log(TAIL_MASS):
                 log_sum = float(messages.log_totals.sum() + tables.tops.sum())
-                return SolvedCounts(near, tables, nodes, messages, settings, log_sum)
+                return SolvedCounts(tables, nodes, messages, log_sum)
             settings = wider(settings, most)
         raise self._at_fault(at, 0)
 

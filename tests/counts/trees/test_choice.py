@@ -1,6 +1,7 @@
 """Numbers of operations by which draws on a tree are chosen."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,9 +9,7 @@ from scipy import sparse
 
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.reading.moves import Moves
-from pymc_dapper.counts.reading.tree import TreeReading
-from pymc_dapper.counts.trees.choice import CALL, TERM, draw_cost, may_pay, solve_cost, sweep_cost
-from pymc_dapper.counts.trees.tables import Tables
+from pymc_dapper.counts.trees import choice
 
 
 def cells(n):
@@ -22,30 +21,38 @@ def cells(n):
 
 
 def pairs(n, width):
-    """So many sums of two leaves each, with tables of so many counts."""
+    """So many sums of two leaves each, with tables of so many counts, and messages as wide."""
     kind = np.tile([0, 0, 1], n)
     left = np.where(kind, np.arange(3 * n) - 2, -1)
-    starts = np.arange(3 * n + 1) * width
-    return left, left + kind, Tables(starts, *6 * [np.zeros(0)], 0)
+    widths = np.full(3 * n, width)
+    tables = SimpleNamespace(starts=np.append(0, np.cumsum(widths)))
+    solved = SimpleNamespace(messages=SimpleNamespace(widths=widths))
+    return SimpleNamespace(
+        left=left, right=left + kind, tables=lambda *_: tables, solve=lambda *_: solved
+    )
 
 
 def test_costs_are_linear_in_the_number_of_cells():
-    assert sweep_cost(*cells(80)) == pytest.approx(10 * sweep_cost(*cells(8)), rel=1e-9)
-    left, right, tables = pairs(10, 50)
-    assert solve_cost(left, right, tables) == pytest.approx(10 * solve_cost(*pairs(1, 50)))
-    drawn = [draw_cost(*pairs(n, 50)[:2], np.full(3 * n, 50)) - CALL for n in (1, 10)]
-    assert drawn == [2 * 50 + 3 * TERM, 10 * (2 * 50 + 3 * TERM)]
+    assert choice.terms_of_sweep(*cells(80)) == 10 * choice.terms_of_sweep(*cells(8)) == 320
+    for n in (1, 10):
+        tree = pairs(n, 50)
+        assert choice.multiplications(tree.left, tree.right, np.full(3 * n, 50)) == n * 2_500
 
 
-def test_wide_windows_are_summed_by_transform():
-    narrow, wide = (solve_cost(*pairs(1, width)) for width in (1_000, 10_000))
-    assert wide < 40 * narrow
+@pytest.mark.parametrize("width", [100, 300, 1_000, 100_000])
+def test_narrow_messages_pay(width):
+    """A pair of cells has eight terms; a draw goes through one of two messages."""
+    tree, moved = pairs(1_000, width), cells(2_000)
+    assert choice.pays(tree, None, [], *moved) == (width < 8 * choice.PER_TERM)
+
+
+def test_what_is_computed_once_must_not_take_longer_than_all_draws():
+    tree, moved = pairs(1_000, 700), cells(2_000)
+    assert choice.pays(tree, None, [], *moved)
+    tree.tables = lambda *_: SimpleNamespace(starts=np.arange(3_001) * 2_000)
+    assert not choice.pays(tree, None, [], *moved)
 
 
 def test_few_cells_are_not_worth_a_call():
-    def tree(n):
-        none = np.zeros(0, dtype=np.int64)
-        return TreeReading(np.full(n, -1), np.arange(n), none.astype(bool), none, none, none)
-
-    assert not may_pay(tree(4), *cells(4))
-    assert may_pay(tree(4_000), *cells(4_000))
+    assert not choice.may_pay(*cells(4))
+    assert choice.may_pay(*cells(4_000))
