@@ -13,8 +13,7 @@ function, 50 are left, and the first draw takes a fifth of the time.
   as the graph. Triangular systems with at most 8 rows are solved row by row, since PyTensor's
   functions for them take a second to compile.
 - *Equal parts*, such as ten columns with priors of the same form, are found in the graph and
-  written as one function, which is called for each (`repeated`). If the source is still long, it is
-  written as several functions (`pieces`): numba's time grows faster than a function's length.
+  written as one function, which is called for each (`repeated`).
 - *Other operations* (a Cholesky factor, a loop, a draw) are called as PyTensor's own functions.
   Inputs that these would overwrite are copied.
 - *The key* of the machine code depends on the source and on the keys of all called functions.

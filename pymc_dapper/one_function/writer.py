@@ -27,7 +27,6 @@ from pytensor.tensor.type import DenseTensorType
 
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.operations import NotWrittenError, written
-from pymc_dapper.one_function.pieces import in_pieces
 from pymc_dapper.one_function.repeated import Call, Step, steps_of
 from pymc_dapper.one_function.values import Value, constant, in_memory, read, single
 
@@ -46,19 +45,15 @@ class Other:
 class Written:
     """A function as source."""
 
-    functions: dict[str, str]
-    """By their names; the last one calls the others."""
+    name: str
+    source: str
+    """Its definition."""
     names: dict[str, Any]
     """Objects to which the source refers."""
     in_python: dict[str, Any]
     """The same when the source is run in Python."""
     key: str | None
     """Identifies the machine code; None if it can't be cached."""
-
-    @property
-    def source(self) -> str:
-        """Define all functions."""
-        return "\n\n".join(self.functions.values())
 
 
 def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> Written:
@@ -82,14 +77,15 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     returned = ", ".join(results)
     if len(results) != 1 or not squeeze:
         returned = f"({returned},)" if results else "()"
-    functions = in_pieces(name, arguments, code.lines, returned)
+    lines = [*code.lines, f"return {returned}"]
+    source = "\n    ".join([f"def {name}({', '.join(arguments)}):", *lines])
     key = None
     if None not in code.keys.values():
         # In this module's name: numba's cache looks for the module of a function.
-        identity = (functions, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
+        identity = (source, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
         key = sha256(repr(identity).encode()).hexdigest()
     usual = {"np": np, "__name__": __name__}
-    return Written(functions, usual | code.names, usual | code.in_python, key)
+    return Written(name, source, usual | code.names, usual | code.in_python, key)
 
 
 def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
@@ -99,18 +95,15 @@ def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) 
 
 
 def _for_numba(text: Written) -> Any:
-    names, function = dict(text.names), None
-    for name, source in text.functions.items():
-        key = text.key if name == [*text.functions][-1] else None
-        python = compile_numba_function_src(source, name, dict(names), cache_key=key)
-        names[name] = function = numba_njit(python, error_model="numpy")
-    return function
+    names = dict(text.names)
+    python = compile_numba_function_src(text.source, text.name, names, cache_key=text.key)
+    return numba_njit(python, error_model="numpy")
 
 
 def _for_python(text: Written) -> Callable:
     names = dict(text.in_python)
     exec(text.source, names)
-    return names[[*text.functions][-1]]
+    return names[text.name]
 
 
 def _argument(code: Code, x: Variable, name: str) -> Any:

@@ -127,7 +127,7 @@ def test_work_and_length_are_linear_in_the_graph(n_groups, monkeypatch):
         text = write(epidemic(n_steps, n_groups), "one_function")
         return np.array([counts["entries"], text.source.count("\n")])
 
-    few = written_of(40)  # several functions already
+    few = written_of(40)
     each = (written_of(80) - few) / 40
     most["entries"] = few[0] + 1.1 * 160 * each[0]
     np.testing.assert_array_less(written_of(200), few + 1.1 * 160 * each)
