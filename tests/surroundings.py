@@ -12,9 +12,10 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy import families, rules
 from pymc_dapper.conjugacy import step as conjugate
+from pymc_dapper.counts import step as counts
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.sweep import Packed
-from pymc_dapper.counts.step import CountStep
+from pymc_dapper.counts.start import Starts
 from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.steps import conditional_nuts
@@ -70,7 +71,9 @@ def nothing_compiled():
         patch.setattr(conditional_nuts, "_compile", _nothing)
         patch.setattr(conjugate.ConjugateStep, "_update", _nothing)
         patch.setattr(SizeStep, "_compile", _nothing)
-        patch.setattr(CountStep, "_check", lambda *_, **__: Packed(None, None))
+        patch.setattr(Starts, "possible", lambda _, sweep, counts, *others: counts)
+        patch.setattr(Starts, "near", lambda _, sweep, counts, *others: counts)
+        patch.setattr(counts, "check_sweep", lambda *_: Packed(None, None))
         patch.setattr(CompiledCountSweep, "__call__", _nothing)
         yield
 

@@ -19,13 +19,12 @@ NO_CODE = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-LINES = 42_633
+LINES = 42_632
 """The package's lines at most: who adds some finds others that nobody needs."""
 FUNCTION, MODULE = 60, 400
 LONGER_MODULES = {
     "graphs/terms/walk.py",
     "one_function/operations.py",
-    "records/step.py",
 }
 """What is still longer than it should be: none is added."""
 KERNELS = {
@@ -40,7 +39,6 @@ KERNELS = {
 }
 """Loops that are compiled as a whole."""
 LONGER_FUNCTIONS = KERNELS | {
-    "counts/step.py: __init__",
     "sampling.py: sample",
 }
 

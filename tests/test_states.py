@@ -1,11 +1,11 @@
-"""What a step says of itself, for a store on disk: only what it has filled."""
+"""What a step says of itself, for a store on disk; and that it leaves the user's model alone."""
 
-from dataclasses import fields
+from dataclasses import asdict
 
 import numpy as np
 import pymc as pm
 import pytest
-from pymc.step_methods.state import equal_dataclass_values
+from pytensor.graph.traversal import io_toposort
 
 from pymc_dapper import (
     CollapsedStep,
@@ -17,7 +17,10 @@ from pymc_dapper import (
     SizeStep,
     present,
 )
+from pymc_dapper.interweaving.tuner import Tuner
+from pymc_dapper.records.walks import Walks
 from tests.memory import whatever_was_in_memory
+from tests.states import same_states
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +63,42 @@ def test_a_state_does_not_depend_on_unfilled_memory(model, name):
         return step.sampling_state
 
     one, other = whatever_was_in_memory(state)
-    assert equal_dataclass_values(one, other)
+    assert same_states(one, other)
+
+
+def test_an_attribute_that_nobody_declared_is_no_part_of_a_state():
+    """It's an error instead."""
+    for tuner in (Tuner(40, 2), Walks(400, 5, 1)):
+        with pytest.raises(AttributeError):
+            tuner.another = 1
+
+
+def seen_of(model):
+    """All that a model holds: what each attribute is, and each entry of its lists and dicts."""
+    entries = {}
+    for name, value in vars(model).items():
+        entries[name] = id(value)
+        if isinstance(value, dict):
+            entries[name] = [(id(k), id(v)) for k, v in value.items()]
+        elif isinstance(value, list | tuple):
+            entries[name] = [*map(id, value)]
+    nodes = io_toposort([], [*model.basic_RVs, *model.potentials, *model.deterministics])
+    graphs = [(id(node), [*map(id, node.inputs)]) for node in nodes]
+    names = [(x.name, id(vars(x.tag).get("test_value"))) for x in model.named_vars.values()]
+    return entries, graphs, names
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.usefixtures("uncompiled")
+def test_the_users_model_is_never_written_to(model, name, monkeypatch):
+    before = seen_of(model)
+    with model:
+        step = STEPS[name](model)
+    step.setup_chain(np.random.default_rng(0), tune=40, draws=10)
+    assert seen_of(model) == before
+    # A step that did so would be seen.
+    monkeypatch.setitem(model.rvs_to_initial_values, model["mu"], 3.0)
+    assert seen_of(model) != before
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -69,8 +107,7 @@ def test_a_state_grows_with_what_was_seen(model):
         step = InterweaveStep([model["mu"], model["sigma"]], records=[model["record"]])
 
     def numbers():
-        values = (getattr(step.sampling_state, field.name) for field in fields(step._state_class))
-        return sum(size(value) for value in values)
+        return size(asdict(step.sampling_state))
 
     def size(value):
         value = [*value.values()] if isinstance(value, dict) else value

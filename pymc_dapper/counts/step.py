@@ -28,7 +28,7 @@ from pymc_dapper.checks import flag, real_numbers, whole_number
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.compiled.data import CountData
-from pymc_dapper.counts.compiled.sweep import compile_count_sweep
+from pymc_dapper.counts.compiled.sweep import check_sweep, compile_count_sweep
 from pymc_dapper.counts.compiled.unmoved import (
     LOOKS,
     Change,
@@ -38,22 +38,15 @@ from pymc_dapper.counts.compiled.unmoved import (
     look_again,
     next_look,
 )
-from pymc_dapper.counts.kernels.line import LARGEST
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
-from pymc_dapper.counts.reading.known_totals import KnownTotals
+from pymc_dapper.counts.reading.known_totals import moves_of
 from pymc_dapper.counts.reading.model import CountReading, read_counts
-from pymc_dapper.counts.reading.moves import find_moves
-from pymc_dapper.counts.reading.self_check import (
-    WrittenFactors,
-    by_variable,
-    check_gain,
-    in_cells,
-)
-from pymc_dapper.counts.reading.start import PossibleStart, find_start
+from pymc_dapper.counts.reading.self_check import by_variable, in_cells
 from pymc_dapper.counts.reading.tree import read_tree
-from pymc_dapper.counts.trees.choice import may_pay, pays
-from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, SolvedCounts, compile_tree
+from pymc_dapper.counts.start import Starts
+from pymc_dapper.counts.trees.choice import choose_tree
+from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, SolvedCounts
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.plausibility import check_releases
 from pymc_dapper.steps.base import Given, Step
@@ -61,12 +54,6 @@ from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
 from pymc_dapper.steps.variables import count_values, parameter_values
 
-CHECKED_SWEEPS = 3
-FAR = 1e6
-"""Chains don't start below minus this log-density: a slice would take a thousand marks and more, as
-many as there are standard deviations to go."""
-MOST_APPROACHES = 50
-"""Most sweeps towards the release; each at least halves the distance."""
 LARGE_TABLE = 100
 """From this number of cells on, a factor without terms causes a warning."""
 
@@ -213,7 +200,7 @@ class CountStep(Step):
         max_start_sweeps: int = 1000,
         tree: bool | None = None,
     ):
-        self.max_start_sweeps = whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
+        max_sweeps = whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
         if moves is not None:
             real_numbers(moves, "moves")
         self._wanted = None if tree is None else flag(tree, "tree")
@@ -232,17 +219,8 @@ class CountStep(Step):
             self._reading = read_counts(model, counts, conditionals)
         self._given = Given(self._reading.parameters, CountData(self._reading, self._reading))
         self._givens = [self._given]
-        self._known = KnownTotals(self._reading)
-        self._moves = find_moves(
-            self._known.matrix,
-            [matrix for terms in self._reading.terms for matrix in terms.linear.values()],
-            self._reading.bounded_cells(),
-            self._known.names,
-            moves,
-            [matrix for terms in self._reading.prior_terms for matrix in terms.linear.values()],
-            self._reading.totals,
-        )
-        self._tree: ModelTree | None = None
+        self._starts = Starts(self._reading, max_sweeps)
+        self._moves = moves_of(self._reading, self._starts.known, moves)
         self._on_tree = read_tree(self._reading)
         if self._wanted and isinstance(self._on_tree, str):
             raise ReadingError(
@@ -261,9 +239,8 @@ class CountStep(Step):
             self._givens += self._integrated._givens
         self._check_releases = partial(check_releases, model, counts, "the counts")
         self._check_releases()
-        self._start: PossibleStart | None = None
         # Refuse counts that can't have the known totals before anything is compiled.
-        self._with_known_totals(self._counts(point), self._given(point), ReadingError)
+        self._starts.with_known_totals(self._counts(point), self._given(point), ReadingError)
         self._when_read(partial(self._compile, options, point))
 
     def _compile(self, options: dict[str, Any], point: PointType) -> None:
@@ -272,70 +249,19 @@ class CountStep(Step):
         self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         if self._integrated is not None:
             self._integrated.compile()
-        self._first_tuning = self._check(point)
-        self._tree = self._choose_tree(point, options)
+        counts, given, rng = self._counts(point), self._given(point), np.random.default_rng(0)
+        start = self._starts.possible(self.sweep, counts, given, rng, ReadingError)
+        start = self._starts.near(self.sweep, start, given)
+        self._found = counts, start
+        self._first_tuning = check_sweep(self._reading, self.sweep, start, given)
+        self._tree = choose_tree(
+            self._reading, self._on_tree, self._wanted, self.sweep, start, given, options
+        )
         self._start_chain(0, 0)
         if self._reading.wholes and self._reading.n_cells >= LARGE_TABLE:
             began = perf_counter()
-            self.sweep(np.random.default_rng(0), self._counts(point), None, self._given(point))
+            self.sweep(rng, counts, None, given)
             _warn_of_whole_evaluation(self._reading, perf_counter() - began)
-
-    def _check(self, point: PointType) -> Packed:
-        """Find a possible start, and compare the log-density with the model's from there on."""
-        rng, given, initial = np.random.default_rng(0), self._given(point), self._counts(point)
-        written = WrittenFactors(self._reading, given)
-        start = self._possible_start(initial, given, rng, ReadingError)
-        counts, tuning = self._approach(start, given), None
-        self._found = initial, counts
-        for k in range(CHECKED_SWEEPS):
-            swept = self.sweep(rng, counts, tuning, given)
-            check_gain(written, counts, swept.counts, swept.gain)
-            if k == CHECKED_SWEEPS - 2:  # the last sweep moves blocks, too
-                tuning = self.sweep.tune(counts, swept.curvatures)
-            counts = swept.counts
-        assert tuning is not None
-        return tuning
-
-    def _choose_tree(self, point: PointType, options: dict[str, Any]) -> ModelTree | None:
-        """Compile the draws of counts on their tree, if that is requested or costs less."""
-        reading = self._reading
-        if self._wanted is False or isinstance(self._on_tree, str):
-            return None
-        # Otherwise each draw needs new messages, and moves usually take less time.
-        if self._wanted is None and (
-            reading.parameters or not may_pay(self._moves, self.sweep.structure)
-        ):
-            return None
-        given, rng = self._given(point), np.random.default_rng(0)
-        counts = self._possible_start(self._counts(point), given, rng, ReadingError)
-        counts = self._approach(counts, given)
-        tree = compile_tree(reading, self._on_tree, compile_kwargs=options)
-        try:
-            if self._wanted is None and not pays(
-                tree, counts, given, self._moves, self.sweep.structure
-            ):
-                return None
-            solved = tree.solve(counts, given)
-        except NoTreeError:
-            if self._wanted:
-                raise
-            return None
-        drawn = tree.draw(rng, solved)
-        written = WrittenFactors(reading, given)
-        check_gain(written, counts, drawn, tree.log_weight(solved, drawn))
-        return tree
-
-    def _approach(self, start: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
-        """Move to where the log-density isn't far below its maximum; stay if the start isn't."""
-        counts, rng = start, np.random.default_rng(0)
-        for _ in range(MOST_APPROACHES):
-            if self.sweep.log_density(counts, given) > -FAR:
-                break
-            swept = self.sweep(rng, counts, self.sweep.everywhere, given)
-            counts = self._reading.totals.completed(swept.counts)
-            if swept.gain < FAR:  # as low as everywhere
-                break
-        return counts
 
     def describe(self) -> str:
         """Describe the reading.
@@ -376,7 +302,7 @@ class CountStep(Step):
         if self.sweeps_done == 0:
             built_at, found = self._found
             start = found if np.array_equal(counts, built_at) else counts
-            counts = self._possible_start(start, given, self.rng, SamplingError)
+            counts = self._starts.possible(self.sweep, start, given, self.rng, SamplingError)
         if self._tree is None:
             after, stats = self._sweep(counts, given)
         else:
@@ -419,8 +345,7 @@ class CountStep(Step):
         swept = self.sweep(self.rng, counts, tuning, given)
         if measures:
             self.integers, self.numbers = self.sweep.tune(counts, swept.curvatures)
-        after = self._reading.totals.completed(swept.counts)
-        return after, {"count_accept": swept.moved, "count_logp": swept.log_density}
+        return swept.counts, {"count_accept": swept.moved, "count_logp": swept.log_density}
 
     def _next_measure(self) -> float:
         """Return the next of sweeps 0, 1, 2, 4, ... of tuning, while a chain finds its place."""
@@ -430,8 +355,8 @@ class CountStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """A sweep, and draws of what is integrated out; none on a tree, or with latent totals."""
-        if self._tree is not None or self._reading.totals.follows.any():
+        """A sweep, and draws of what is integrated out; none on a tree."""
+        if self._tree is not None:
             return ()
         names = tuple(x.name for x in self._reading.counts)
         takes = (self.integers, self.numbers, *names, *self._given.names, *self._given.data.values)
@@ -462,41 +387,6 @@ class CountStep(Step):
         self.sweeps_done += n
         self.moved = self.moved | told[1].any(axis=0)
 
-    def _possible_start(
-        self,
-        counts: np.ndarray,
-        given: list[np.ndarray],
-        rng: np.random.Generator,
-        error: type[Exception],
-    ) -> np.ndarray:
-        """Return counts with the known totals and a positive density."""
-        counts = self._with_known_totals(counts, given, error)
-        if not np.isfinite(self.sweep.log_density(counts, given)):
-            counts = self._where_possible(counts, given)
-        for _ in range(self.max_start_sweeps):
-            if np.isfinite(self.sweep.log_density(counts, given)):
-                return self._reading.totals.completed(counts)
-            counts = self.sweep(rng, counts, None, given).counts
-        raise error(self._impossible_start())
-
-    def _where_possible(self, counts: np.ndarray, given: list[np.ndarray]) -> np.ndarray:
-        """Return counts that make each released value possible, or these if none are found."""
-        if self._start is None:
-            self._start = PossibleStart(self._reading, self._known.matrix)
-        found = self._start(counts, self._known.known(given), given)
-        return counts if found is None else found
-
-    def _with_known_totals(
-        self, counts: np.ndarray, given: list[np.ndarray], error: type[Exception]
-    ) -> np.ndarray:
-        """Return counts with the known totals."""
-        known, names = self._known.known(given), self._known.names
-        _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
-        counts = find_start(self._known.matrix, known, names, counts)
-        large = self._reading.totals.completed(counts) > LARGEST
-        _check_size({name_cells(self._reading, large)} - {""}, error)
-        return counts
-
     def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
         """At a chain's end, warn of cells that never moved in it although they could have."""
         look = look_after(self.sweeps_done, self.total_sweeps)
@@ -524,27 +414,6 @@ class CountStep(Step):
 
     def _counts(self, point: PointType) -> np.ndarray:
         return in_cells([point[x.name] for x in self._reading.counts])
-
-    def _impossible_start(self) -> str:
-        names = ", ".join(f"'{rv.name}'" for rv in self._reading.rvs)
-        factors = ", ".join(f"'{name}'" for name in self._reading.as_written)
-        return (
-            f"CountStep found no possible start for the counts {names}: after "
-            f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
-            "Nor did a search find a table whose sums make all released values possible. "
-            "Either no counts fit the release (look for an impossible total, a wrong shape or "
-            "scale, a nan), or they are hard to find: then give a start that fits, as initval= "
-            f"of the variable, or raise max_start_sweeps"
-        )
-
-
-def _check_size(too_large: set[str], error: type[Exception]) -> None:
-    if too_large:
-        raise error(
-            f"the counts are too large at {' and '.join(sorted(too_large))}: CountStep takes at "
-            "most 2**53, about 9e15, since larger counts aren't exact in double precision. Look "
-            "for a wrong unit, total or rate; or count in larger units"
-        )
 
 
 def _warn_of_whole_evaluation(reading: CountReading, seconds: float) -> None:

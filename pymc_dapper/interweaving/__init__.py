@@ -13,9 +13,9 @@ sources:
   normal noise (`RecordMap.is_normal`); Bartlett's law replaces the prior.
 
 What `assign_steps` adds compiles nothing before a chain needs it (``when_needed``). `tuner.Tuner`
-has the rule by which moves begin and their numbers are chosen. Each chain asks for itself: chains
-in several processes compile each, or load what another one has left on disk. Costs are counted,
-never timed.
+asks the rule of `pymc_dapper.kernels.tuning`, as walks do. Each chain asks for itself: chains in
+several processes compile each, or load what another one has left on disk. Costs are counted, never
+timed.
 
 A move evaluates the log-density several times from all records. Columns of a table are therefore
 summed before they are joined (`graphs.joins`: 8 instead of 81 microseconds for 5,000 records of

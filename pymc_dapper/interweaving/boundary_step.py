@@ -20,8 +20,9 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.interweaving.compiled.boundaries import compile_boundaries
-from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED, forgets_slowly, is_doubling
+from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED, is_doubling
 from pymc_dapper.interweaving.reading.tables import TablesReading, agrees, read_tables
+from pymc_dapper.kernels.tuning import forgets_slowly
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import building, telling_why, tells_why

@@ -44,7 +44,7 @@ from pymc_dapper.steps.variables import check_given, record_values
 class InterweaveStepState(StepMethodState):
     """The state that a chain needs to continue exactly where it stopped."""
 
-    tuning: dict[str, Any]
+    tuner: Tuner
 
 
 class InterweaveStep(Step):
@@ -201,17 +201,12 @@ class InterweaveStep(Step):
         self._kinds: list[Kind] = []
         self._start_chain(0, 0)
         if not self.when_needed:
-            self._when_read(partial(self._compile, checked))
+            self._when_read(partial(self._compile_next, checked))
 
     def _given_of(self, reading: NonCentredModel) -> Given:
         state = (*reading.parameters, *reading.numbers, *reading.records, *reading.given)
         names = self._quoted(self._reading.records or self._reading.parameters)
         return Given(state, SharedData(reading, f"the InterweaveStep for {names}"))
-
-    def _compile(self, checked: CheckedNoise) -> None:
-        """Compile the moves with the noise held fixed, and compare them with the model."""
-        self._stage("Compiling")
-        self._add_kind(self._reading, self._given, checked)
 
     def _add_kind(self, reading: NonCentredModel, given: Given, checked: CheckedNoise) -> None:
         moving = (*reading.moving, *reading.numbers)
@@ -232,14 +227,15 @@ class InterweaveStep(Step):
                 once_more_without(self._compile_next)
         return self._kinds[which]
 
-    def _compile_next(self) -> None:
+    def _compile_next(self, checked: CheckedNoise | None = None) -> None:
         """Compile the next kind of moves: the noise held fixed, all but a frame, its noise."""
+        self._stage("Compiling")
         reading, given = self._reading, self._given
         if self._kinds:
             of_noise = len(self._kinds) > 1
             reading = read_frame(reading, self._framed, self._point, of_noise)
             given = self._given_of(reading)
-        self._add_kind(reading, given, check_noise(reading, self._point))
+        self._add_kind(reading, given, checked or check_noise(reading, self._point))
         if given is not self._given:
             self._givens = [*self._givens, given]
 
@@ -307,18 +303,7 @@ class InterweaveStep(Step):
         return ", ".join(f"'{name}'" for name in self._reading.names(values))
 
     def _start_chain(self, tune: int, draws: int) -> None:
-        moving = (*self._reading.parameters, *self._reading.numbers)
-        dim = int(sum(np.prod(x.type.shape) for x in moving))
-        self.tuner = Tuner(tune, dim, self.moves, waits=self.when_needed)
-
-    @property
-    def tuning(self) -> dict[str, Any]:
-        """The state of tuning, and what it has chosen."""
-        return vars(self.tuner)
-
-    @tuning.setter
-    def tuning(self, state: dict[str, Any]) -> None:
-        vars(self.tuner).update(state)
+        self.tuner = Tuner(tune, len(self._flat(self._point)), self.moves, waits=self.when_needed)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move the parameters, and the records with them."""

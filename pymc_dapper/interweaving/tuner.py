@@ -1,6 +1,7 @@
 """How InterweaveStep moves: found in tuning, by what moves did; no chain is needed to try it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass, field
 
 import numpy as np
 
@@ -9,43 +10,55 @@ from pymc_dapper.interweaving.kernels.tuning import (
     MIN_MEASURED,
     MOVES_IN_TUNING,
     Costs,
+    Fit,
     beside,
     best_numbers_of_moves,
     fit_draws,
-    forgets_slowly,
     is_doubling,
     unfitted,
 )
+from pymc_dapper.kernels.tuning import forgets_slowly
 
 
+@dataclass(slots=True)
 class Tuner:
     """How many moves of each kind an iteration makes, and along which ellipses.
 
-    The rule: an iteration makes the numbers of moves with the most effective draws of the slowest
-    parameter per cost. The second half of tuning makes 16 moves of each kind, and notes what they
-    and the other steps leave of the parameters' autocorrelation. What can't be told from zero, by
-    its standard error, counts as that error, so no moves are made for chance. A cost is a number of
-    operations, counted and not timed, so a seed gives the same draws. Moves begin where a parameter
-    is seen to take more than two iterations to forget: with the noise held fixed after 40, 80, 160,
-    ... iterations, and of frames after a quarter of what is left.
-
-    All attributes are a chain's state.
+    The rule is in :mod:`pymc_dapper.kernels.tuning`. Moves with the noise held fixed begin after
+    40, 80, 160, ... iterations, and those of frames after a quarter of what is left. In tuning
+    there are 16 of each kind. All attributes are a chain's state.
 
     Attributes
     ----------
+    tune, done : int
+        How many iterations tune, and how many were made; from the first move on, or while there is
+        none yet.
+    moves : int or None
+        The number that was given.
     numbers : list of int
         Moves of each kind after tuning: with the noise held fixed, then of frames.
     fits : list of Fit
         The ellipses of each kind.
-    done, tune : int
-        Iterations, and how many of them tune; from the first move on, or while there is none yet.
     unmoved : ndarray of bool
         Coordinates that nothing but the moves has changed, by the end of tuning.
+    seen, paths, evaluations : list
+        What was watched, and isn't judged yet.
     """
 
-    def __init__(self, tune: int, dim: int, moves: int | None = None, *, waits: bool = False):
-        self.done, self.tune, self.moves = 0, tune, moves
-        self.numbers = [] if waits else [DEFAULT_MOVES if moves is None else moves]
+    tune: int
+    dim: InitVar[int]
+    moves: int | None = None
+    waits: InitVar[bool] = field(default=False, kw_only=True)
+    done: int = field(default=0, init=False)
+    numbers: list[int] = field(init=False)
+    fits: list[Fit] = field(init=False)
+    unmoved: np.ndarray = field(init=False)
+    seen: list[np.ndarray] = field(init=False)
+    paths: list[list[np.ndarray]] = field(init=False)
+    evaluations: list[list[np.ndarray]] = field(init=False)
+
+    def __post_init__(self, dim: int, waits: bool) -> None:
+        self.numbers = [] if waits else [DEFAULT_MOVES if self.moves is None else self.moves]
         self.fits = [unfitted(np.zeros(dim))]
         self.unmoved = np.zeros(dim, dtype=bool)
         self._forget()
@@ -148,6 +161,5 @@ class Tuner:
 
     def _forget(self) -> None:
         # Lists, so that a state has only what was recorded.
-        self.seen: list[np.ndarray] = []
-        self.paths: list[list[np.ndarray]] = [[] for _ in self.numbers]
-        self.evaluations: list[list[np.ndarray]] = [[] for _ in self.numbers]
+        self.seen = []
+        self.paths, self.evaluations = [[] for _ in self.numbers], [[] for _ in self.numbers]

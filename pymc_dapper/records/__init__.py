@@ -59,7 +59,7 @@ ranges. Records with few values are treated as counts, and the nearest table is 
 (`graphs.nearest_counts`). Other records change one by one as long as sums come nearer.
 
 **Walks.** A second sweep is compiled if tuning accepts fewer than 3 of 10 proposals and the
-autocorrelation time of the sums exceeds 2.5 sweeps (`kernels.walk_tuning`). In it, normal, uniform
+autocorrelation time of the sums exceeds two sweeps (`kernels.walk_tuning`). In it, normal, uniform
 and t records are proposed near their present values (`graphs.local_draws`). The walk is reversible
 with respect to their prior, so the decision stays the same. Each fourth draw starts with
 independent proposals.

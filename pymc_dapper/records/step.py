@@ -7,13 +7,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from pymc.exceptions import SamplingError
 from pymc.model import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
-from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import (
     PointType,
@@ -25,7 +21,6 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.checks import flag, whole_number
-from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.plausibility import check_releases
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.start import RecordStart
@@ -34,14 +29,17 @@ from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_f
 from pymc_dapper.records.kernels.walk_tuning import INDEPENDENT
 from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory, looks
 from pymc_dapper.records.never_moved import NeverMoved
-from pymc_dapper.records.reading.description import describe_reading, summarise_reading
+from pymc_dapper.records.reading.description import (
+    describe_reading,
+    of_people,
+    summarise_reading,
+)
 from pymc_dapper.records.reading.exchange_groups import read_exchange
-from pymc_dapper.records.reading.exchanges import Exchange
-from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.seen import SufficientStatistics
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
+from pymc_dapper.records.refusals import ROUNDING, check_digits, impossible_start, singular
 from pymc_dapper.records.walks import Walks
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
@@ -55,10 +53,6 @@ from pymc_dapper.steps.stats import (
 )
 from pymc_dapper.steps.variables import record_values
 
-LARGEST_ERROR = 1e-4
-"""A smaller error of the log-density can't be seen in the draws."""
-ROUNDING = 1e-11
-"""Allowed error as a share of the model's own log-density, which may be a long sum."""
 POWERS = frozenset(32**k for k in range(8))
 """At these draws digits are checked in Python, which is slow."""
 
@@ -74,7 +68,7 @@ class DapperStepState(StepMethodState):
 
     sweeps_done: int
     tuning_sweeps: int
-    walking: dict[str, Any]
+    walks: Walks
 
 
 class DapperStep(Step):
@@ -317,6 +311,9 @@ class DapperStep(Step):
         if not checked.same(compiled, expected):
             raise miscompiled("the compiled sweep gives the log-density", compiled, expected)
 
+    def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
+        check_digits(self._reading, as_written, computed, rounding)
+
     @property
     def factors(self) -> list[str]:
         """Names of the log-density's factors that depend on the records, except their prior."""
@@ -330,16 +327,7 @@ class DapperStep(Step):
         list of str
             All records, except counts that are used entry by entry: the cells of a table.
         """
-        rvs = [self._reading.model[name] for name in self._reading.record_names]
-        by_entry = [
-            x.as_written for x in self._reading.factors if not isinstance(x, AdditiveFactor)
-        ]
-        seen = set(ancestors(by_entry))
-        return [
-            rv.name
-            for rv, record in zip(rvs, self._reading.records, strict=True)
-            if record not in seen or not _is_count(rv)
-        ]
+        return of_people(self._reading)
 
     def describe(self) -> str:
         """Describe how the model was read.
@@ -366,19 +354,15 @@ class DapperStep(Step):
 
     def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
         if self._pairs is not None and self._reading.data:
-            self._check_exchange(self._pairs)
+            now = read_exchange(self._reading, self._point)
+            if now is None or not now.pairs_as(self._pairs):
+                names = ", ".join(f"'{name}'" for name in dict.fromkeys(self._pairs.known.factors))
+                raise ValueError(
+                    f"shared data changed the contributions of the records "
+                    f"{self._reading.quoted_names} to {names}: build a new DapperStep"
+                )
         if changed:
             self._check_releases()
-
-    def _check_exchange(self, exchange: Exchange) -> None:
-        """Check that contributions to known totals are the same as when the step was built."""
-        now = read_exchange(self._reading, self._point)
-        if now is None or not now.pairs_as(exchange):
-            names = ", ".join(f"'{name}'" for name in dict.fromkeys(exchange.known.factors))
-            raise ValueError(
-                f"shared data changed the contributions of the records "
-                f"{self._reading.quoted_names} to {names}: build a new DapperStep"
-            )
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self._never_moved: NeverMoved | None = None
@@ -387,13 +371,16 @@ class DapperStep(Step):
         self.tuning_sweeps = tune
         seen = looks(draws) if draws >= SHORTEST_CHAIN else []
         self._draws, self._looks = draws, POWERS.union(seen)
-        self.walks = Walks(tune, self._reading.n_records, may=not self._reading.draws_anew)
+        # Absent records must be drawn independently.
+        tuned = 0 if self._reading.draws_anew else tune
+        self.walks = Walks(tuned, self._reading.n_records, len(self._reading.parameters))
         self._searches = 0
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records; a chain's first step repeats this until the state is possible."""
         given, before = self._given(point), self._records(point)
-        n_present = self._n_present(point)
+        number = self._reading.number
+        n_present = None if number is None else np.asarray(point[number.name])
         after = self._sweeps(before, given, n_present)
         if self.sweeps_done == 0:
             after = self._begin_with(after, given, n_present)
@@ -407,7 +394,6 @@ class DapperStep(Step):
                 accept,
                 before,
                 records,
-                of,
                 sees=lambda x: self._what_is_seen()(x, of),
                 can=lambda: self._walking_sweep() is not None,
             )
@@ -444,7 +430,7 @@ class DapperStep(Step):
         n, sweeps = len(self._record_names), 1
         while not isfinite(after[n][1]):
             if sweeps == self.max_start_sweeps:
-                raise SamplingError(self._impossible_start())
+                raise impossible_start(self._reading, sweeps)
             records: Sequence[np.ndarray] = after[:n]
             if self.exchange is None and sweeps in LOOKED_FOR_AT:
                 records = self._where_possible(records, given, self.rng)
@@ -483,15 +469,6 @@ class DapperStep(Step):
             told = self._long_memory.look(self.sweeps_done, records, parameters, accept)
         return None if told is None else warning_of(told)
 
-    @property
-    def walking(self) -> dict[str, Any]:
-        """The state of walks and of their tuning."""
-        return vars(self.walks)
-
-    @walking.setter
-    def walking(self, state: dict[str, Any]) -> None:
-        vars(self.walks).update(state)
-
     def _what_is_seen(self) -> SufficientStatistics:
         if self._seen is None:
             self._seen = SufficientStatistics(self._reading)
@@ -511,11 +488,6 @@ class DapperStep(Step):
             self._compare(checked, sweep.refuse(np.random.default_rng(0), checked.records, given))
             self._walk = sweep
         return self._walk
-
-    def _n_present(self, point: PointType) -> np.ndarray | None:
-        """Return the number of present records; None if all need a decision."""
-        number = self._reading.number
-        return None if number is None else np.asarray(point[number.name])
 
     def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
         """Start watching for records that never move."""
@@ -566,7 +538,7 @@ class DapperStep(Step):
                 return after
             return self._exchange(self.exchange, after, given, rng)
         except np.linalg.LinAlgError as error:
-            raise ReadingError(self._singular(error)) from error
+            raise singular(self._reading, error) from error
 
     def _where_possible(
         self, records: Sequence[np.ndarray], given: list[np.ndarray], rng: np.random.Generator
@@ -597,46 +569,3 @@ class DapperStep(Step):
             for each in accepted:
                 each |= (x != new).reshape(len(x), -1).any(axis=1)
         return (*exchanged, np.array([accept, logp, share]), *accepted)
-
-    def _singular(self, error: np.linalg.LinAlgError) -> str:
-        factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
-        return (
-            f"the log-density of {factors} can't be evaluated: {str(error).rstrip('.')}. Records "
-            "may make a matrix singular. Write pt.linalg.solve(A, b) in the place of "
-            "pt.linalg.inv(A) @ b: it gives nan there, which is an impossible state to DapperStep"
-        )
-
-    def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
-        """Refuse a log-density whose error would be visible in the draws."""
-        error = abs(as_written - computed)
-        if np.isfinite(as_written) and not error < LARGEST_ERROR + rounding:
-            additive = self._reading.additive_factors
-            lost = [factor for factor in additive if factor.expanded] or additive
-            factors = ", ".join(f"'{factor.name}'" for factor in lost)
-            raise SamplingError(
-                f"DapperStep has lost digits in {factors}: the log-density is {as_written:.10g}, "
-                f"but {computed:.10g} from sums over the records. At the chain's present "
-                "parameters, the records lie far from zero compared with how they vary, or with "
-                "the noise. Subtract a public constant from them first, or give the parameters a "
-                "prior that excludes such values"
-            )
-
-    def _impossible_start(self) -> str:
-        records = self._reading.quoted_names
-        factors = ", ".join(f"'{factor.name}'" for factor in self._reading.factors)
-        example = self._reading.model.values_to_rvs[self._moved[0]].name
-        return (
-            f"DapperStep found no possible start for the records {records}: after "
-            f"{self.max_start_sweeps} sweeps the log-density of {factors} is still -inf or nan. "
-            "Changes of records one by one, too, led to no sums for which the released values are "
-            "possible. "
-            "Either the released values can't come from any records (look for a wrong shape, scale "
-            "or nan in the mechanism), or the prior at the starting parameters hardly ever "
-            "proposes such records: then pass a start that fits, "
-            f"pm.sample(initvals={{'{example}': ...}}), or raise max_start_sweeps"
-        )
-
-
-def _is_count(rv: TensorVariable) -> bool:
-    whole = np.dtype(rv.dtype).kind in "iu"
-    return whole and not isinstance(rv.owner.op, BernoulliRV | CategoricalRV)

@@ -1,6 +1,7 @@
 """Walks of records: found in tuning, by what sweeps did; no chain is needed to try it."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,33 +10,40 @@ from pymc_dapper.records.kernels.walk_tuning import (
     best_number_of_sweeps,
     few_are_accepted,
     had_better_walk,
-    moments,
     next_reach,
-    share_that_follows,
 )
 
-MOST_LOOKS = 512
-"""Most times in tuning that walking records' sums are recorded."""
 
-
+@dataclass(slots=True)
 class Walks:
     """Whether records walk, how far, and how often in a draw.
 
     The first quarter of tuning finds out whether they should, what is left of its first half how
-    far, and its second half how often. All attributes are a chain's state.
+    far, and its second half how often (:mod:`pymc_dapper.kernels.tuning`). All attributes are a
+    chain's state.
 
     Attributes
     ----------
+    tune : int
+        Iterations of tuning; 0 if records can't walk.
     number : int
         Sweeps of walks in a draw; 0 if records don't walk.
     reach : float
         How far.
     """
 
-    def __init__(self, tune: int, n_records: int, *, may: bool = True):
-        self.tune = tune if may and tune >= FEWEST_SWEEPS else 0
-        self.n_records, self.number, self.reach = n_records, 0, 1.0
-        self._forget()
+    tune: int
+    n_records: int
+    n_parameters: int
+    number: int = 0
+    reach: float = 1.0
+    accepted: list[float] = field(default_factory=list)
+    before: list[np.ndarray] = field(default_factory=list)
+    seen: list[np.ndarray] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.tune < FEWEST_SWEEPS:
+            self.tune = 0
 
     def watch(
         self,
@@ -43,7 +51,6 @@ class Walks:
         accepted: float,
         before: Sequence[np.ndarray],
         records: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
         *,
         sees: Callable[[Sequence[np.ndarray]], np.ndarray],
         can: Callable[[], bool],
@@ -54,7 +61,6 @@ class Walks:
         which is asked at most once.
         """
         first, half = self.tune // 4, self.tune // 2
-        spacing = 1 + (self.tune - half) // MOST_LOOKS
         if done <= first:
             self.accepted.append(accepted)
             if 2 * done > first and few_are_accepted(self.accepted):
@@ -66,14 +72,11 @@ class Walks:
                 self._forget()
         elif self.number > 0 and done <= half:
             self.reach = next_reach(self.reach, accepted, done - first)
-        elif self.number > 0 and done % spacing == 0:
+        elif self.number > 0:
             self.seen.append(sees(records))
-            self.moments.append(moments(records, self.n_records))
-            self.parameters.append(np.concatenate([[], *map(np.ravel, parameters)]))
         if done == self.tune and self.number > 0:
-            seen, of_records = np.array(self.seen), np.array(self.moments)
-            share = share_that_follows(np.array(self.parameters), of_records)
-            self.number = best_number_of_sweeps(seen, of_records, share, spacing, self.n_records)
+            seen, n_parameters = np.array(self.seen), self.n_parameters
+            self.number = best_number_of_sweeps(seen, self.n_records, n_parameters)
             self._forget()
 
     def are_tuned(self, done: int) -> bool:
@@ -81,8 +84,4 @@ class Walks:
         return self.number == 0 and done >= self.tune // 4
 
     def _forget(self) -> None:
-        self.accepted: list[float] = []
-        self.before: list[np.ndarray] = []
-        self.seen: list[np.ndarray] = []
-        self.moments: list[np.ndarray] = []
-        self.parameters: list[np.ndarray] = []
+        self.accepted, self.before, self.seen = [], [], []

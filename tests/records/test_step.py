@@ -8,7 +8,6 @@ import pytensor.tensor as pt
 import pytest
 from pymc.exceptions import SamplingError
 from pymc.sampling.parallel import ParallelSamplingError
-from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dapper as pmd
 from pymc_dapper import DapperStep, ReadingError
@@ -17,6 +16,7 @@ from pymc_dapper.records.step import MOST_SEARCHES
 from tests.models import RELEASED, admissions_model
 from tests.preloaded import preloaded
 from tests.records.refusals import refuse, with_mechanism
+from tests.states import same_states
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_sampling_state_restores_a_draw_exactly(model, step):
     other = DapperStep([model["record"]], model=model)
     for restored in (step, other):
         restored.sampling_state = saved
-        assert equal_dataclass_values(restored.sampling_state, saved)
+        assert same_states(restored.sampling_state, saved)
         again, again_stats = restored.step(point)
         np.testing.assert_array_equal(again["record"], first["record"])
         assert again_stats == first_stats

@@ -22,8 +22,7 @@ def watched(walks, *, accepted, left, can=True, tune=TUNE, until=None):
         mean = left * mean + np.sqrt(1 - left**2) * rng.normal()
         records = [mean + before - before.mean()]
         share = accepted(walks.reach) if walks.number else accepted(np.inf)
-        parameters = [records[0][:1]]
-        walks.watch(done, share, [before], records, parameters, sees=sums, can=may)
+        walks.watch(done, share, [before], records, sees=sums, can=may)
     return walks, asked
 
 
@@ -37,7 +36,7 @@ def few(reach):
 
 
 def test_records_walk_if_few_are_accepted_and_sums_have_a_long_memory():
-    walks, asked = watched(Walks(TUNE, N), accepted=few, left=0.95)
+    walks, asked = watched(Walks(TUNE, N, 1), accepted=few, left=0.95)
     assert asked == [True]
     assert walks.number > 1
     assert 0.05 < walks.reach < 0.2
@@ -49,26 +48,25 @@ def test_records_walk_if_few_are_accepted_and_sums_have_a_long_memory():
     ids=["many are accepted", "sums forget", "they can't"],
 )
 def test_otherwise_they_do_not(accepted, left, can):
-    walks, asked = watched(Walks(TUNE, N), accepted=accepted, left=left, can=can)
+    walks, asked = watched(Walks(TUNE, N, 1), accepted=accepted, left=left, can=can)
     assert walks.number == 0
     assert walks.reach == 1.0
     assert asked == ([] if can else [True])
 
 
-def test_with_little_tuning_or_absent_records_nothing_is_tuned():
-    assert Walks(FEWEST_SWEEPS - 1, N).tune == 0
-    assert Walks(TUNE, N, may=False).tune == 0
-    assert Walks(FEWEST_SWEEPS - 1, N).are_tuned(1)
+def test_with_little_tuning_nothing_is_tuned():
+    assert Walks(FEWEST_SWEEPS - 1, N, 1).tune == 0
+    assert Walks(FEWEST_SWEEPS - 1, N, 1).are_tuned(1)
 
 
 def test_nothing_more_is_found_out_after_a_quarter_of_tuning_without_walks():
-    walks, _ = watched(Walks(TUNE, N), accepted=few, left=0.0, until=TUNE // 4)
+    walks, _ = watched(Walks(TUNE, N, 1), accepted=few, left=0.0, until=TUNE // 4)
     assert walks.are_tuned(TUNE // 4)
     assert not walks.are_tuned(TUNE // 4 - 1)
 
 
 def test_what_was_seen_is_forgotten_at_the_end():
-    walks, _ = watched(Walks(TUNE, N), accepted=few, left=0.95, until=TUNE - 1)
+    walks, _ = watched(Walks(TUNE, N, 1), accepted=few, left=0.95, until=TUNE - 1)
     assert walks.seen
-    walks, _ = watched(Walks(TUNE, N), accepted=few, left=0.95)
-    assert [*walks.seen, *walks.moments, *walks.parameters, *walks.accepted] == []
+    walks, _ = watched(Walks(TUNE, N, 1), accepted=few, left=0.95)
+    assert [*walks.seen, *walks.before, *walks.accepted] == []

@@ -25,7 +25,12 @@ from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
-from pymc_dapper.counts.reading.self_check import by_variable, in_cells
+from pymc_dapper.counts.reading.self_check import (
+    WrittenFactors,
+    by_variable,
+    check_gain,
+    in_cells,
+)
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
@@ -46,8 +51,8 @@ class CompiledCountSweep:
         The moves.
     update : JitFunction
         ``update(rng, integers, numbers, *counts, *parameters, *data) -> (*counts, found, changed)``
-        of the values of variables: for ``found`` see :class:`CountSweep`; ``changed`` says which
-        cells changed.
+        of the values of variables, with all latent totals: for ``found`` see :class:`CountSweep`;
+        ``changed`` says which cells changed.
     """
 
     structure: Structure
@@ -172,6 +177,7 @@ def compile_count_sweep(
     rng, tuning = random_generator_type("rng"), [pt.lvector("integers"), pt.dvector("numbers")]
     counts = pt.concatenate([x.flatten().astype("int64") for x in reading.counts])
     _, after, found = op(rng, counts, *tuning, table, *whole_context)
+    after = reading.totals.completed_in(after)
     parts = split(after, [x.type.shape for x in reading.counts])
     values = [x.astype(of.dtype) for x, of in zip(parts, reading.counts, strict=True)]
     given = [*reading.counts, *reading.parameters, *reading.data.values()]
@@ -186,6 +192,22 @@ def compile_count_sweep(
         ),
         reading=reading,
     )
+
+
+def check_sweep(
+    reading: CountReading, sweep: CompiledCountSweep, counts: np.ndarray, given: list[np.ndarray]
+) -> Packed:
+    """Compare sweeps from possible counts with the model; return what they tune."""
+    written, rng = WrittenFactors(reading, given), np.random.default_rng(0)
+    tuning: Packed | None = None
+    for tunes in (False, True, False):  # the last sweep moves blocks, too
+        swept = sweep(rng, counts, tuning, given)
+        check_gain(written, counts, swept.counts, swept.gain)
+        if tunes:
+            tuning = sweep.tune(counts, swept.curvatures)
+        counts = swept.counts
+    assert tuning is not None
+    return tuning
 
 
 def layout_of(reading: CountReading) -> Structure:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.counts.reading.moves import Moves, find_moves
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 
@@ -43,3 +45,13 @@ class KnownTotals:
         """Return the right-hand sides of the equations."""
         values = [np.asarray(x, dtype=np.float64) for x in self._offsets(*given)]
         return -np.concatenate([np.zeros(0), *values])
+
+
+def moves_of(reading: CountReading, known: KnownTotals, given: ArrayLike | None = None) -> Moves:
+    """Find moves that keep a model's known totals (:func:`find_moves`), or take those given."""
+    statistics, ties = (
+        [matrix for each in terms for matrix in each.linear.values()]
+        for terms in (reading.terms, reading.prior_terms)
+    )
+    bounded = reading.bounded_cells()
+    return find_moves(known.matrix, statistics, bounded, known.names, given, ties, reading.totals)

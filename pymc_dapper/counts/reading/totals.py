@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pytensor.tensor as pt
 from numpy.typing import NDArray
+from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.graphs.terms.of_sums import tidy
@@ -39,6 +41,15 @@ class Totals:
         completed = counts.copy()
         completed[self.follows] = self._of_totals @ counts
         return completed
+
+    def completed_in(self, counts: TensorVariable) -> TensorVariable:
+        """Return :meth:`completed` as a graph."""
+        if not self.follows.any():
+            return counts
+        of = self._of_totals.tocoo()
+        cells = np.flatnonzero(self.follows)[of.row]
+        free = pt.switch(self.follows, np.int64(0), counts)
+        return pt.inc_subtensor(free[cells], of.data * counts[of.col])
 
     @cached_property
     def _of_totals(self) -> sparse.csr_array:

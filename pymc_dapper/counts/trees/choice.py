@@ -1,14 +1,18 @@
 """Whether counts on a tree are drawn jointly, by numbers of operations."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from pymc_dapper.counts.compiled.sweep import schedule_of
+from pymc_dapper.counts.compiled.sweep import CompiledCountSweep, schedule_of
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import count_lines
+from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves
-from pymc_dapper.counts.trees.model import ModelTree
+from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain
+from pymc_dapper.counts.reading.tree import TreeReading
+from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, compile_tree
 
 FEWEST = 4_000
 """Terms in a sweep's lines: with fewer, moves are so cheap that kernels for trees needn't be
@@ -18,6 +22,40 @@ PER_TERM = 100
 terms, to an effective draw of the slowest count."""
 DRAWS = 2_000
 """Typical number of a chain's draws: work done once must not take more time than they do."""
+
+
+def choose_tree(
+    reading: CountReading,
+    tree: TreeReading | str,
+    wanted: bool | None,
+    sweep: CompiledCountSweep,
+    counts: np.ndarray,
+    given: Sequence[np.ndarray],
+    compile_kwargs: dict[str, Any],
+) -> ModelTree | None:
+    """Compile the draws of counts on their tree, if that is wanted, or costs less than a sweep.
+
+    They are compared with the model at possible ``counts``. None if there are none.
+    """
+    moves, structure = sweep.moves, sweep.structure
+    if wanted is False or isinstance(tree, str):
+        return None
+    # Otherwise each draw needs new messages, and moves usually take less time.
+    if wanted is None and (reading.parameters or not may_pay(moves, structure)):
+        return None
+    compiled = compile_tree(reading, tree, compile_kwargs=compile_kwargs)
+    try:
+        if wanted is None and not pays(compiled, counts, given, moves, structure):
+            return None
+        solved = compiled.solve(counts, given)
+    except NoTreeError:
+        if wanted:
+            raise
+        return None
+    drawn = compiled.draw(np.random.default_rng(0), solved)
+    weight = compiled.log_weight(solved, drawn)
+    check_gain(WrittenFactors(reading, given), counts, drawn, weight)
+    return compiled
 
 
 def may_pay(moves: Moves, structure: Structure) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dapper.interweaving.kernels.moves import Fit, skewed
-from pymc_dapper.kernels.effective_draws import memory
+from pymc_dapper.kernels.tuning import best, correlation, cost_of_the_rest
 
 MOVES_IN_TUNING = 16
 """Moves of each kind per iteration in tuning, and at most after it."""
@@ -17,9 +17,6 @@ DEFAULT_MOVES = 4
 
 MIN_MEASURED = 40
 """Iterations needed to choose, to ask, or to fit."""
-
-LONG = 2.0
-"""Moves begin if the slowest parameter takes more iterations than that to forget."""
 
 LEVELS = np.arange(1, 64) / 64
 """Of the quantiles by which skewness is judged."""
@@ -39,11 +36,6 @@ EVALUATION = 150.0
 
 SET_UP, SET_UP_OF_ENTRY = 8_000.0, 0.7
 """To make any move at all, and for each entry of the records: variates, and arrays passed on."""
-
-REST, REST_OF_PARAMETER, REST_OF_ENTRY = 150_000.0, 100_000.0, 100.0
-"""The other steps: the sampling loop, each parameter's own step, and records, for each of their
-entries. As if parameters had NUTS: where their step is quicker, a few moves too many cost little,
-and where it is NUTS, a few too few cost much."""
 
 PASSES = 10.0
 """The other steps make about this number of passes over an evaluation's work."""
@@ -65,11 +57,10 @@ def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int)
 
     ``entries`` and variables are those of the records that move.
     """
-    rest = REST + REST_OF_PARAMETER * n_parameters + REST_OF_ENTRY * n_entries
     return Costs(
         EVALUATION + evaluation,
         SET_UP + SET_UP_OF_ENTRY * n_entries + set_up,
-        rest + PASSES * evaluation,
+        cost_of_the_rest(n_entries, n_parameters) + PASSES * evaluation,
     )
 
 
@@ -136,13 +127,11 @@ def _fit_skewness(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def best_numbers_of_moves(
     paths: Sequence[np.ndarray], evaluations: Sequence[np.ndarray], costs: Sequence[Costs]
 ) -> list[int]:
-    """Choose the number of moves of each kind with the most effective draws per cost.
+    """Choose the number of moves of each kind (:func:`pymc_dapper.kernels.tuning.best`).
 
     Between the moves of two iterations, other steps move the parameters. The autocorrelation of an
     iteration is about the product of those of all steps; exactly so if parameters and records are
-    normal. With autocorrelation r, n draws are worth n (1 - r) / (1 + r). The slowest parameter
-    counts. An autocorrelation below its standard error counts as that error: otherwise, among many
-    that are almost zero, the accidentally smallest would decide.
+    normal.
 
     Parameters
     ----------
@@ -157,20 +146,13 @@ def best_numbers_of_moves(
     n, dim = len(paths[0]), paths[0].shape[-1]
     if n < MIN_MEASURED:
         return [min(DEFAULT_MOVES, made.shape[1]) for made in evaluations]
-    left = _correlation(paths[-1][:-1, -1, :dim], paths[0][1:, 0])
+    left = correlation(paths[-1][:-1, -1, :dim], paths[0][1:, 0])
     taken = np.array(costs[0].rest)
     for path, made, cost in zip(paths, evaluations, costs, strict=True):
         left = left[..., None, :] * _within(path[..., :dim])
         moves = cost.set_up + cost.evaluation * np.cumsum(made.mean(axis=0))
         taken = taken[..., None] + np.concatenate([[0.0], moves])
-    slowest = np.clip(left, 1 / np.sqrt(n), 1 - 1e-6).max(axis=-1)
-    worth = (1 - slowest) / (1 + slowest)
-    return [int(k) for k in np.unravel_index(np.argmax(worth / taken), worth.shape)]
-
-
-def forgets_slowly(parameters: np.ndarray) -> bool:
-    """Whether n iterations, shape (n, d), had few effective draws of a parameter."""
-    return memory(parameters) > LONG
+    return [*best(left, taken, n)]
 
 
 def is_doubling(done: int, first: int) -> bool:
@@ -184,16 +166,7 @@ def _within(path: np.ndarray) -> np.ndarray:
     n = path.shape[1]
     return np.array(
         [
-            _correlation(np.concatenate(path[:, : n - k]), np.concatenate(path[:, k:]))
+            correlation(np.concatenate(path[:, : n - k]), np.concatenate(path[:, k:]))
             for k in range(n)
         ]
     )
-
-
-def _correlation(before: np.ndarray, after: np.ndarray) -> np.ndarray:
-    """Return correlations over the first axis; 1 for constant columns, and at least 0."""
-    before, after = before - before.mean(axis=0), after - after.mean(axis=0)
-    scale = np.sqrt((before**2).mean(axis=0) * (after**2).mean(axis=0))
-    moves = scale > 0
-    covariance = (before * after).mean(axis=0)
-    return np.clip(np.where(moves, covariance / np.where(moves, scale, 1.0), 1.0), 0.0, 1.0)

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.printing import pprint
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.shape import SpecifyShape
 from pytensor.tensor.variable import TensorVariable
 
@@ -189,3 +191,17 @@ def _cost(reading: ModelReading) -> str:
 def _shape(shape: tuple[int | None, ...]) -> str:
     inside = ", ".join("?" if size is None else str(size) for size in shape)
     return f"({inside},)" if len(shape) == 1 else f"({inside})"
+
+
+def of_people(reading: ModelReading) -> list[str]:
+    """List records with a value for each of many people: all but the cells of a table."""
+    by_entry = [x.as_written for x in reading.factors if not isinstance(x, AdditiveFactor)]
+    seen, pairs = set(ancestors(by_entry)), zip(reading.record_names, reading.records, strict=True)
+    return [
+        name for name, record in pairs if record not in seen or not _is_count(reading.model[name])
+    ]
+
+
+def _is_count(rv: TensorVariable) -> bool:
+    whole = np.dtype(rv.dtype).kind in "iu"
+    return whole and not isinstance(rv.owner.op, BernoulliRV | CategoricalRV)

@@ -11,8 +11,8 @@ from pymc_dapper.interweaving.kernels.tuning import (
     best_numbers_of_moves,
     counted,
     fit_draws,
-    forgets_slowly,
 )
+from pymc_dapper.kernels.tuning import forgets_slowly
 
 
 def costs(n_records):

@@ -11,10 +11,7 @@ from pymc_dapper.records.kernels.walk_tuning import (
     had_better_walk,
     memory,
     memory_of_sweeps,
-    moments,
     next_reach,
-    share_that_follows,
-    worth_of,
 )
 
 
@@ -86,64 +83,16 @@ def test_the_reach_is_never_beyond_an_independent_draw():
     assert 0 < next_reach(1e-12, 0.0, 0) < 1e-8
 
 
-def sweeps(seen, spacing, n_records, of_records=None, share=0.0):
-    """How many are best; of parameters that follow nothing, if not said."""
-    of_records = seen if of_records is None else of_records
-    return best_number_of_sweeps(seen, of_records, share, spacing, n_records)
+def sweeps(seen, n_records):
+    """How many are best beside one parameter."""
+    return best_number_of_sweeps(seen, n_records, 1)
 
 
 def test_what_forgets_at_once_takes_one_sweep_and_what_hardly_forgets_many():
-    numbers = [sweeps(walk(memory), 1, 50) for memory in (1, 10, 100)]
+    numbers = [sweeps(walk(memory), 50) for memory in (1, 10, 100)]
     assert numbers == sorted(numbers)
     assert numbers[0] <= 2
     assert 16 <= numbers[-1] <= MOST_SWEEPS
     # Where a sweep is all that an iteration costs, more of them gain nothing.
-    assert sweeps(walk(1), 1, 10**6) == 1
-    assert sweeps(np.zeros((50, 3)), 1, 50) == 1
-
-
-def test_sweeps_are_counted_between_looks():
-    assert sweeps(walk(5), 10, 50) > sweeps(walk(5), 1, 50)
-
-
-@pytest.mark.parametrize("forgets", [1.5, 4.0, 30.0])
-def test_draws_further_apart_are_worth_what_they_are_of_an_autoregression(forgets):
-    """By the sum of its autocorrelations; of the draws themselves, one of as many as it takes."""
-    correlation = (forgets - 1) / (forgets + 1)
-    for times in (0.5, 1, 4):
-        later = correlation ** (times * np.arange(1, 10_000))
-        expected = 1 / (1 + 2 * later.sum())
-        assert worth_of(np.array([times]), forgets)[0] == pytest.approx(expected)
-    assert worth_of(np.array([1.0]), forgets)[0] == pytest.approx(1 / forgets)
-    assert worth_of(np.array([1.0, 8.0]), np.inf).tolist() == [0, 0]
-    assert worth_of(np.array([1.0, 8.0]), 1.0).tolist() == [1, 1]
-
-
-def test_more_sweeps_are_made_where_parameters_follow_records_that_forget_slowly():
-    """Such as records beyond the clamps, of which the sums say nothing."""
-    seen, slow = walk(2), walk(60)
-    alone = sweeps(seen, 1, 50)
-    assert sweeps(seen, 1, 50, slow, share=0.0) == alone
-    assert sweeps(seen, 1, 50, walk(1), share=0.9) == alone
-    assert sweeps(seen, 1, 50, slow, share=0.01) == alone
-    assert sweeps(seen, 1, 50, slow, share=0.5) >= 4 * alone
-
-
-def test_the_share_of_a_parameter_that_follows_the_records():
-    rng = np.random.default_rng(3)
-    of_records, noise = rng.standard_normal((2_000, 3)), rng.standard_normal((2_000, 3))
-    parameters = np.column_stack([noise[:, 0], of_records[:, 1] + 2 * noise[:, 1], np.ones(2_000)])
-    assert share_that_follows(parameters, of_records) == pytest.approx(0.2, abs=0.04)
-    assert share_that_follows(parameters[:, [0, 2]], of_records) < 0.01
-    assert share_that_follows(parameters[:, [2]], of_records) == 0  # doesn't move
-    assert share_that_follows(np.zeros((2_000, 0)), of_records) == 0
-    assert share_that_follows(parameters[:9], of_records[:9]) == 0  # can't be told
-
-
-def test_moments_are_means_and_covariances_of_all_records():
-    rng = np.random.default_rng(4)
-    x, y = rng.standard_normal((30, 2)), rng.standard_normal(30)
-    together = np.column_stack([x, y])
-    expected = np.cov(together.T, ddof=0)[np.tril_indices(3)]
-    np.testing.assert_allclose(moments([x, y], 30), [*together.mean(axis=0), *expected])
-    assert len(moments([rng.standard_normal((5, 20))], 5)) == 8 + 36
+    assert sweeps(walk(1), 10**6) == 1
+    assert sweeps(np.zeros((50, 3)), 50) == 1

@@ -1,0 +1,57 @@
+"""What DapperStep refuses while it samples: lost digits, singular matrices, impossible starts."""
+
+import numpy as np
+from pymc.exceptions import SamplingError
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.records.reading.model import ModelReading
+
+LARGEST_ERROR = 1e-4
+"""A smaller error of the log-density can't be seen in the draws."""
+ROUNDING = 1e-11
+"""Allowed error as a share of the model's own log-density, which may be a long sum."""
+
+
+def check_digits(
+    reading: ModelReading, as_written: float, computed: float, rounding: float = 0.0
+) -> None:
+    """Refuse a log-density whose error would be visible in the draws."""
+    error = abs(as_written - computed)
+    if np.isfinite(as_written) and not error < LARGEST_ERROR + rounding:
+        additive = reading.additive_factors
+        lost = [factor for factor in additive if factor.expanded] or additive
+        factors = ", ".join(f"'{factor.name}'" for factor in lost)
+        raise SamplingError(
+            f"DapperStep has lost digits in {factors}: the log-density is {as_written:.10g}, "
+            f"but {computed:.10g} from sums over the records. At the chain's present "
+            "parameters, the records lie far from zero compared with how they vary, or with "
+            "the noise. Subtract a public constant from them first, or give the parameters a "
+            "prior that excludes such values"
+        )
+
+
+def singular(reading: ModelReading, error: Exception) -> ReadingError:
+    """Make the error that records made a matrix singular."""
+    return ReadingError(
+        f"the log-density of {_factors(reading)} can't be evaluated: {str(error).rstrip('.')}. "
+        "Records may make a matrix singular. Write pt.linalg.solve(A, b) in the place of "
+        "pt.linalg.inv(A) @ b: it gives nan there, which is an impossible state to DapperStep"
+    )
+
+
+def impossible_start(reading: ModelReading, sweeps: int) -> SamplingError:
+    """Make the error that a chain found no possible records."""
+    return SamplingError(
+        f"DapperStep found no possible start for the records {reading.quoted_names}: after "
+        f"{sweeps} sweeps the log-density of {_factors(reading)} is still -inf or nan. "
+        "Changes of records one by one, too, led to no sums for which the released values are "
+        "possible. "
+        "Either the released values can't come from any records (look for a wrong shape, scale "
+        "or nan in the mechanism), or the prior at the starting parameters hardly ever "
+        "proposes such records: then pass a start that fits, "
+        f"pm.sample(initvals={{'{reading.record_names[0]}': ...}}), or raise max_start_sweeps"
+    )
+
+
+def _factors(reading: ModelReading) -> str:
+    return ", ".join(f"'{factor.name}'" for factor in reading.factors)

@@ -1,0 +1,47 @@
+"""What DapperStep refuses while it samples."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from pymc.exceptions import SamplingError
+
+from pymc_dapper.records.refusals import (
+    LARGEST_ERROR,
+    check_digits,
+    impossible_start,
+    singular,
+)
+
+
+def factor(name, expanded=False):
+    return SimpleNamespace(name=name, expanded=expanded)
+
+
+READING = SimpleNamespace(
+    factors=[factor("total"), factor("squares", expanded=True)],
+    additive_factors=[factor("total"), factor("squares", expanded=True)],
+    quoted_names="'x', 'y'",
+    record_names=["x", "y"],
+)
+
+
+@pytest.mark.parametrize("written", [-np.inf, np.nan, 3.0, 3.0 + LARGEST_ERROR / 2])
+def test_digits_that_nobody_sees_may_be_lost(written):
+    check_digits(READING, written, 3.0)
+
+
+@pytest.mark.parametrize("computed", [3.0 + 2 * LARGEST_ERROR, np.nan, np.inf])
+def test_others_may_not_and_the_factor_of_products_is_named(computed):
+    with pytest.raises(SamplingError, match="lost digits in 'squares': the log-density is 3, but"):
+        check_digits(READING, 3.0, computed)
+    if np.isfinite(computed):
+        check_digits(READING, 3.0, computed, rounding=2 * LARGEST_ERROR)
+
+
+def test_messages_name_the_factors_and_the_way_out():
+    told = str(singular(READING, np.linalg.LinAlgError("Singular matrix.")))
+    assert "'total', 'squares' can't be evaluated: Singular matrix. Records" in told
+    told = str(impossible_start(READING, 7))
+    assert "'x', 'y': after 7 sweeps the log-density of 'total', 'squares' is still" in told
+    assert "initvals={'x': ...}" in told
