@@ -37,6 +37,6 @@ a recorded draw, and any function of all rows, would hold records of old paramet
 **Number and parameters together.** Twice the records with half the mean have the same sum, so n and
 the mean are strongly correlated. `InterweaveStep` holds the noise of all N records fixed and moves
 log(n + u) as one more coordinate, with u uniform and drawn before each move. The density is that of
-n on [n, n + 1), and the Jacobian n + u. `reading.first_rows` evaluates factors from ``x[:n]``
-alone.
+n on [n, n + 1), and the Jacobian n + u. Factors are evaluated as the model has them, with a row for
+each of the N.
 """

@@ -22,7 +22,6 @@ from pymc_dapper.interweaving.reading.conditional_noise import (
 )
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
-from pymc_dapper.sizes.reading.first_rows import factors_of_first_rows
 from pymc_dapper.sizes.reading.model import NumberedRecords, see
 
 
@@ -89,12 +88,7 @@ def _read_moved(
         rv: new_numbers[view.values[value]] for value, seen in numbers.items() for rv in seen.rvs
     }
     written = _write_records(view, moved, new, there)
-    first_rows = {
-        name: factor
-        for seen in numbers.values()
-        for name, factor in factors_of_first_rows(seen).items()
-    }
-    log_density, factors = _without_priors(view, moved, new | new_numbers, first_rows)
+    log_density, factors = _without_priors(view, moved, new | new_numbers)
     room = [n <= seen.room for seen, n in zip(numbers.values(), proposed_numbers, strict=True)]
     # A statistic that clips its records would take an infinite one for a large one.
     possible = reduce(pt.and_, [*written.finite, *room], prior_is_valid(view, moved, new))
@@ -170,7 +164,7 @@ def _read_alone(view: ModelView, parameters: Sequence[TensorVariable]) -> NonCen
     """Read a model without records: all factors that the parameters enter decide."""
     own = [view.values[x] for x in parameters]
     proposed = {x: x.type(name=f"{x.name}_proposed") for x in own}
-    log_density, factors = _without_priors(view, [], proposed, {})
+    log_density, factors = _without_priors(view, [], proposed)
     return NonCentredModel(
         view=view,
         data=view.data_in([log_density]),
@@ -263,17 +257,12 @@ def _without_priors(
     view: ModelView,
     moved: Sequence[TensorVariable],
     new: Mapping[Variable, Variable],
-    instead: Mapping[str, TensorVariable],
 ) -> tuple[TensorVariable, list[str]]:
-    """Return all factors that the move changes, except the priors of the moved records.
-
-    Some factors are replaced by equal ones.
-    """
+    """Return all factors that the move changes, except the priors of the moved records."""
     factors = view.dependent_factors([x for x, own in view.values.items() if own in new])
     for rv in moved:
         del factors[rv.name]
-    terms = [instead.get(name, factor).sum() for name, factor in factors.items()]
-    [total] = rebuild([pt.add(*terms)], new)
+    [total] = rebuild([pt.add(*(factor.sum() for factor in factors.values()))], new)
     return total.astype("float64"), list(factors)
 
 
