@@ -28,7 +28,6 @@ from pytensor.tensor.basic import (
 )
 from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
-from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, Shape_i, SpecifyShape
@@ -569,24 +568,6 @@ def _start(by: ps.ScalarOp, dtype: str) -> str:
         value = limits.min if isinstance(by, ps.Maximum) else limits.max
     text = literal(np.asarray(value).astype(dtype))
     return text if dtype in ("bool", "float64") else f"np.{dtype}({text})"
-
-
-@written.register(CumOp)
-def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    [x] = inputs
-    dtype = _dtype(node)
-    if x.ndim != 1 or not x.small or x.shape == (0,):
-        raise NotWrittenError
-    if x.dtype != dtype or dtype not in ("float64", "int64"):
-        raise NotWrittenError
-    totals: list[Term] = []
-    for [k] in indices(x.shape):
-        term = x.entry([k])
-        if totals:
-            by = "+" if op.mode == "add" else "*"
-            term = code.evaluate(f"{totals[-1].text} {by} {term.text}", totals[-1], term)
-        totals.append(term)
-    return _numbers(code, dtype, list(x.shape), totals)
 
 
 # Matrices -----------------------------------------------------------------------------------------

@@ -3,12 +3,10 @@
 import re
 from ast import literal_eval
 from collections.abc import Callable, Sequence
-from math import erf, erfc, lgamma
 from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
-import pytensor.scalar.math as psm
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 
 from pymc_dapper.one_function.code import Code, Term
@@ -149,27 +147,10 @@ def _expression(
             sign = ">" if isinstance(op, ps.Maximum) else "<"
             a, b = alike
             return f"({a} if ({a} != {a}) | ({a} {sign} {b}) else {b})"
-        case psm.Sigmoid() if output == "float64" and not inputs[0].startswith("u"):
-            return f"(1.0 / (1.0 + np.exp(-{alike[0]})))"
-        case psm.GammaLn() | psm.Erf() | psm.Erfc() if output == "float64":
-            name, function = _OF_MATH[type(op)]
-            return f"{code.refer(name, function, name)}({alike[0]})"
-        case psm.Softplus() if {output, *inputs} == {"float64"}:
-            large = f"{x[0]} + np.exp(-{x[0]}) if {x[0]} < 33.3 else {x[0]}"
-            small = f"np.log1p(np.exp({x[0]})) if {x[0]} < 18.0 else {large}"
-            return f"(np.exp({x[0]}) if {x[0]} < -37.0 else {small})"
-        case psm.Log1mexp() if {output, *inputs} == {"float64"}:
-            near = f"np.log(-np.expm1({x[0]}))"
-            return f"(np.log1p(-np.exp({x[0]})) if {x[0]} < {np.log(0.5)!r} else {near})"
     name = (getattr(op, "nfunc_spec", None) or (".",))[0]
     if "." not in name and name != "power" and {output, *inputs} <= _NATIVE:
         return f"np.{name}({', '.join(x if output == 'bool' else alike)})"
     return _call(code, op, x, inputs)
-
-
-_OF_MATH: dict[type, tuple[str, Callable]] = {
-    psm.GammaLn: ("lgamma", lgamma), psm.Erf: ("erf", erf), psm.Erfc: ("erfc", erfc)
-}  # fmt: skip
 
 
 def _call(code: Code, op: ps.ScalarOp, x: list[str], inputs: Sequence[str]) -> str:

@@ -7,13 +7,13 @@ and extra nodes sum many children two by two (`nodes`), so that a subtree is a s
 - *Windows.* `messages.bound_neglected` bounds the share of the posterior that windows cut off.
   Windows are widened until the bound is below 1e-12. The noise of a sum limits its parts far beyond
   the sum's own window; the bound accounts for that.
-- *Memory.* Subtrees are independent given the message of their root. `forest` keeps that message
-  and sums that took long, and does the rest of a subtree again on the way down.
+- *Memory.* Subtrees are independent given the message of their root. `forest` keeps that message,
+  and does the rest of a subtree again on the way down.
 - *Convolutions* of two messages are computed directly, which keeps the digits of tails
-  (`convolution`). Many children are summed at once by Fourier transforms if that takes fewer
-  operations (`spectra`). Messages are first tilted by exp(tilt * count), so that a known sum is a
-  likely one. Errors of rounding and wrapping are bounded from the transforms' magnitudes; a sum
-  whose bound is too large is computed directly.
+  (`convolution`). For marginals, many children are summed at once by Fourier transforms if that
+  takes fewer operations (`spectra`). Messages are first tilted by exp(tilt * count), so that a
+  known sum is a likely one. Errors of rounding and wrapping are bounded from the transforms'
+  magnitudes; a sum whose bound is too large is computed directly.
 
 The counts of a model use the same messages. `tables` evaluates the model's compiled terms on
 windows, relative to a possible table, and tilts them by the Lagrange multipliers of the most likely
