@@ -3,7 +3,7 @@
     python -m benchmarks.as_they_come                 all of them
     python -m benchmarks.as_they_come random_walk     some
 
-Eight models from descriptions alone, and those of `benchmarks.untuned`.
+Eight models from descriptions alone, neighbours of them, and those of `benchmarks.untuned`.
 """
 
 import json
@@ -19,6 +19,7 @@ import pytensor.tensor as pt
 
 import pymc_dapper as pmd
 from benchmarks import untuned
+from benchmarks.neighbours import NEIGHBOURS
 from benchmarks.untuned import noisy
 
 
@@ -161,7 +162,8 @@ MODELS = {
 
 def sampled(name):
     """Fewest effective draws with the variable's name, largest R-hat, divergences, seconds."""
-    model = MODELS[name]() if name in MODELS else untuned.build(name)
+    own = MODELS | NEIGHBOURS
+    model = own[name]() if name in own else untuned.build(name)
     began, began_cpu = perf_counter(), process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -186,5 +188,5 @@ def sampled(name):
 
 if __name__ == "__main__":
     logging.getLogger("pymc").setLevel(logging.CRITICAL)
-    for each in sys.argv[1:] or [*MODELS, *untuned.UNTUNED]:
+    for each in sys.argv[1:] or [*MODELS, *NEIGHBOURS, *untuned.UNTUNED]:
         print(json.dumps(sampled(each)), flush=True)
