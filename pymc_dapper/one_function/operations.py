@@ -19,7 +19,6 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import (
     Alloc,
     AllocEmpty,
-    ExtractDiag,
     Join,
     MakeVector,
     ScalarFromTensor,
@@ -28,6 +27,7 @@ from pytensor.tensor.basic import (
 )
 from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
+from pytensor.tensor.extra_ops import CumOp
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
 from pytensor.tensor.shape import Reshape, Shape_i, SpecifyShape
@@ -277,23 +277,6 @@ def _alloc_empty(op: AllocEmpty, node: Apply, code: Code, inputs: list[Value]) -
     return in_memory(code, empty(code, shape, op.dtype), op.dtype, shape)
 
 
-@written.register(ExtractDiag)
-def _diagonal(op: ExtractDiag, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    [x] = inputs
-    first, second = sorted((op.axis1, op.axis2))
-    if op.offset != 0 or x.shape[first] != x.shape[second]:
-        raise NotWrittenError
-
-    def entry(index: Index) -> Term:
-        *own, along = index
-        own.insert(first, along)
-        own.insert(second, along)
-        return x.entry(own)
-
-    others = [n for axis, n in enumerate(x.shape) if axis not in (first, second)]
-    return _view(x, [*others, x.shape[first]], entry)
-
-
 @written.register(Reshape)
 def _reshape(op: Reshape, node: Apply, code: Code, inputs: list[Value]) -> Value:
     [x, _], shape = inputs, node.outputs[0].type.shape
@@ -394,8 +377,7 @@ def _subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Value:
         shape, origin = select(code, x.shape, _entries_of(op, node, inputs, 1))
     except UnknownIndexError as error:
         raise NotWrittenError from error
-    result = _view(x, shape, lambda index: x.entry(origin(index)))
-    return result
+    return _view(x, shape, lambda index: x.entry(origin(index)))
 
 
 @written.register(IncSubtensor)
@@ -568,6 +550,24 @@ def _start(by: ps.ScalarOp, dtype: str) -> str:
         value = limits.min if isinstance(by, ps.Maximum) else limits.max
     text = literal(np.asarray(value).astype(dtype))
     return text if dtype in ("bool", "float64") else f"np.{dtype}({text})"
+
+
+@written.register(CumOp)
+def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    [x] = inputs
+    dtype = _dtype(node)
+    if x.ndim != 1 or not x.small or x.shape == (0,):
+        raise NotWrittenError
+    if x.dtype != dtype or dtype not in ("float64", "int64"):
+        raise NotWrittenError
+    totals: list[Term] = []
+    for [k] in indices(x.shape):
+        term = x.entry([k])
+        if totals:
+            by = "+" if op.mode == "add" else "*"
+            term = code.evaluate(f"{totals[-1].text} {by} {term.text}", totals[-1], term)
+        totals.append(term)
+    return _numbers(code, dtype, list(x.shape), totals)
 
 
 # Matrices -----------------------------------------------------------------------------------------

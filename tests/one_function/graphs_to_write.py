@@ -344,7 +344,7 @@ def graphs(
         pt.linalg.solve_triangular(lower, none.T, lower=True, b_ndim=2),
         pt.linalg.solve_triangular(square, x.T, lower=True, b_ndim=2),
         pt.linalg.solve_triangular(lower[:1, :1], row, lower=True, b_ndim=2),
-        pt.linalg.solve_triangular(lower - pt.diag(lower.diagonal()), w, lower=True, b_ndim=1),
+        pt.linalg.solve_triangular(pt.tril(square, -1), w, lower=True, b_ndim=1),
         pt.linalg.solve_triangular(lower[None], x[:, :, None], lower=True, b_ndim=2),
         pt.linalg.solve_triangular(lower[None] * w[:, None, None], row.T[None], lower=True),
         pt.linalg.solve_triangular(lower * v[:, None, None], w, lower=True, b_ndim=1),

@@ -162,8 +162,7 @@ def to_root(nodes: Nodes, settings: Settings) -> Root:
         return Root(0, np.zeros(0), -np.inf, -np.inf, 0.0, messages.impossible)
     _, most, total = bound_neglected(nodes, messages)
     lowest, message = said_of(messages, messages.values, -1)
-    log_evidence = float(messages.log_totals.sum())
-    return Root(lowest, message.copy(), log_evidence, most, total, -1)
+    return Root(lowest, message.copy(), float(messages.log_totals.sum()), most, total, -1)
 
 
 def up_and_down(
@@ -210,12 +209,11 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
     """
     messages = ascend(nodes, drop, False, True)
     if messages.impossible < 0:
-        _, most, _ = bound_neglected(nodes, messages)
+        (_, most, _), least = bound_neglected(nodes, messages), 1.0
         if root is not None:
             own = said_of(messages, messages.values, -1).on(int(root.min()), int(np.ptp(root)) + 1)
-            with np.errstate(divide="ignore"):
-                most -= np.log(own[root - root.min()].min())
-        if most <= np.log(TAIL_MASS):
+            least = own[root - root.min()].min()
+        if np.exp(min(most, 0.0)) <= TAIL_MASS * least:
             return messages
     # Sums written out cut more; these windows cut nothing that matters.
     return ascend(nodes, LARGEST_DROP, False, True)
