@@ -14,6 +14,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.counts import step as steps
+from pymc_dapper.counts.compiled import sweep
 from pymc_dapper.counts.reading import invariant
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
@@ -109,7 +110,7 @@ def test_a_prior_without_its_coefficient_shows(monkeypatch):
     with pytest.raises(pmd.ReadingError, match="can't read the model exactly"):
         draws_of(dirichlet_multinomial(), "x", draws=10)
     # ... and so would the comparison.
-    monkeypatch.setattr(steps, "check_gain", lambda *_: None)
+    monkeypatch.setattr(sweep, "check_gain", lambda *_: None)
     values = draws_of(dirichlet_multinomial(), "x", draws=500)
     assert np.abs(z_scores(values, *all_tables())).max() > 8
 

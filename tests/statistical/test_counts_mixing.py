@@ -84,8 +84,8 @@ def test_cells_mix_where_sums_overlap(table, sigma):
 
 
 def test_without_directions_of_blocks_they_do_not(monkeypatch):
-    find = steps.find_moves
-    monkeypatch.setattr(steps, "find_moves", lambda *args: replace(find(*args), blocks=()))
+    find = steps.moves_of
+    monkeypatch.setattr(steps, "moves_of", lambda *args: replace(find(*args), blocks=()))
     model, sums = overlapping("windows")
     step, rng = CountStep([model["x"]], model=model), np.random.default_rng(4)
     truth = release(model, sums, (0.5, 10.0), rng)
