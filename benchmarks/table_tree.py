@@ -32,7 +32,8 @@ from benchmarks._models import example
 
 markdown = example("_markdown")
 PAGE = Path(__file__).parents[1] / "docs" / "census.md"
-BLOCKS, COUNTIES, TRACTS, GROUPS = 30_000, 23, 160, 450
+WYOMING = (23, 160, 450, 30_000)
+"""Counties, tracts, block groups and about the blocks."""
 SETTINGS = Path(__file__).with_name("census_2020_pl94_budget.json")
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 AXES = {"votingage": 2, "hispanic": 2, "cenrace": 63}
@@ -40,6 +41,7 @@ CELLS = np.indices(tuple(AXES.values())).reshape(3, -1)
 FINEST = "votingage * hispanic * cenrace"
 RESULTS = Path(__file__).with_name("table_tree_results.json")
 SIZES = ((0, 1), (1, 10), (10, 100), (100, np.inf))
+MEANS = ((0, 0.1), (0.1, 1), *SIZES[1:])
 LONGEST = 4_000
 """Draws of each chain, at most."""
 MEDIAN = 12.7
@@ -76,9 +78,9 @@ def sigmas(settings):
     }
 
 
-def geography(share, rng):
+def geography(share, rng, areas=None):
     """Parents and levels of areas, level by level."""
-    sizes = [1, *(max(1, round(share * n)) for n in (COUNTIES, TRACTS, GROUPS, BLOCKS))]
+    sizes = [1, *(areas or (max(1, round(share * n)) for n in WYOMING))]
     starts = np.cumsum([0, *sizes])
     parent = np.full(starts[-1], -1)
     for k in range(1, len(sizes)):
@@ -96,9 +98,9 @@ def concentrations():
     return CONCENTRATION * 252 * p / p.sum()
 
 
-def simulate(share, settings, rng):
+def simulate(share, settings, rng, areas=None):
     """Draw people from the prior, and what is released of them: parents, levels, queries, truth."""
-    parent, level = geography(share, rng)
+    parent, level = geography(share, rng, areas)
     blocks_example = example("census_blocks")
     blocks_example.MEDIAN = MEDIAN
     log_prior = blocks_example.log_prior()
@@ -333,33 +335,81 @@ def fill(found):
     markdown.fill_file(PAGE, {"a state of tables": markdown.table(header, rows, words=1)})
 
 
+def coverage_of(made, drawn, thin):
+    """How many counts there are, and how many hold the truth, by margin, level and posterior mean.
+
+    The last is of every ``thin``-th draw: these are nearly independent, and ranks are uniform only
+    among draws that are. With all of few draws, ends of intervals are uncertain, and hold less.
+    """
+    level, truth = made[1], made[3]
+    found = {}
+    for name, (of, areas) in wanted(level).items():
+        counts = np.zeros((classes_of(of).max() + 1, areas.size), dtype=np.int64)
+        np.add.at(counts, classes_of(of), truth[areas].T)
+        draws = drawn[name]
+        every = draws[:, ::thin].reshape(-1, *counts.T.shape)
+        draws = draws.reshape(-1, *counts.T.shape)
+        low, high = np.quantile(draws, (0.05, 0.95), axis=0, method="inverted_cdf")
+        mean = draws.mean(axis=0)
+        numbers = (
+            (low <= counts.T) & (counts.T <= high),
+            share_inside(draws, counts.T),
+            share_inside(every, counts.T),
+        )
+        for k in range(len(LEVELS)):
+            here = np.broadcast_to((level[areas] == k)[:, None], mean.shape)
+            for least, most in ((0, np.inf), *MEANS):
+                some = here & (mean >= least) & (mean < most)
+                if some.any():
+                    label = f"{name} {LEVELS[k]} {least if most < np.inf or least else 'all'}"
+                    found[label] = [int(some.sum()), *(float(x[some].sum()) for x in numbers)]
+    return found
+
+
 def calibrate(options, settings):
-    """Coverage over several states drawn from the prior; standard errors are between them."""
-    seen = {}
-    for seed in range(options.seed, options.seed + options.calibrate):
-        made = simulate(options.share, settings, np.random.default_rng(seed))
+    """Coverage over several states drawn from the prior, a line of a file for each."""
+    done = [json.loads(line) for line in lines_of(options.coverage)]
+    for seed in sorted(set(range(options.calibrate)) - {one["seed"] for one in done}):
+        begin = process_time()
+        made = simulate(options.share, settings, np.random.default_rng(seed), options.areas)
         tree = tree_of(made[0], made[2], made[4])
-        with ThreadPoolExecutor(2) as threads:
-            drawn = tree.sample(
-                400, tune=100, keep=wanted(made[1]), random_seed=seed, executor=threads
-            )
-        for name, rows in figures(made, drawn).items():
-            for row in rows:
-                label = (name, row["level"], row["by"], row["from"])
-                seen.setdefault(label, []).append(
-                    (row["counts"], row["held"], row["held, ties at random"])
-                )
-        print(f"seed {seed}: {process_time():.0f} s", flush=True)
+        drawn = tree.sample(
+            options.draws,
+            tune=options.tune,
+            chains=options.chains,
+            keep=wanted(made[1]),
+            random_seed=seed,
+        )
+        one = {
+            "seed": seed,
+            "areas": options.areas or options.share,
+            "draws": [options.chains, options.tune, options.draws, options.thin],
+            "seconds": process_time() - begin,
+            "found": coverage_of(made, drawn, options.thin),
+        }
+        with options.coverage.open("a") as file:
+            file.write(json.dumps(one) + "\n")
+        done.append(one)
+    return pooled(done)
+
+
+def lines_of(file):
+    return file.read_text().splitlines() if file.is_file() else []
+
+
+def pooled(done):
+    """Coverage over states; standard errors are between them, as of a ratio of sums."""
     rows = []
-    for label, each in seen.items():
-        n, held, at_random = np.array(each).T
-        share = (n @ at_random) / n.sum()
-        # Of a ratio of sums over states.
-        error = np.sqrt((n**2 * (at_random - share) ** 2).sum() * len(n) / max(len(n) - 1, 1))
-        rows.append([*label, int(n.sum()), n @ held / n.sum(), share, error / n.sum()])
+    for label in sorted({label for one in done for label in one["found"]}):
+        each = np.array([one["found"][label] for one in done if label in one["found"]])
+        n, m = each[:, 0], len(each)
+        shares = each[:, 1:].sum(axis=0) / n.sum()
+        off = each[:, 1:] - n[:, None] * shares
+        errors = np.sqrt((off**2).sum(axis=0) * m / max(m - 1, 1)) / n.sum()
+        rows.append([label, m, int(n.sum()), *shares, *errors])
         print(
-            f"{label[0]:5} {label[1]:11} {label[2]:5} from {label[3]:3}: {rows[-1][4]:8,} counts; "
-            f"held {rows[-1][5]:.1%}; ties at random {share:.2%} +- {rows[-1][7]:.2%}",
+            f"{label:22} {m:3} states {rows[-1][2]:9,} counts; held {shares[0]:.1%}; ties at random"
+            f" {shares[1]:.2%} +- {errors[1]:.2%}, thinned {shares[2]:.2%} +- {errors[2]:.2%}",
             flush=True,
         )
     return rows
@@ -376,7 +426,12 @@ def main():
     parser.add_argument("--wall", type=int, default=4200, help="seconds")
     parser.add_argument("--tell", type=Path)
     parser.add_argument("--page", action="store_true", help="fill the page")
-    parser.add_argument("--calibrate", type=int)
+    parser.add_argument("--calibrate", type=int, help="states, with seeds from 0")
+    parser.add_argument("--coverage", type=Path, help="its file, a line for each state")
+    parser.add_argument("--areas", type=int, nargs=4, help="numbers of areas by level")
+    parser.add_argument("--chains", type=int, default=2)
+    parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--thin", type=int, default=10)
     parser.add_argument("--growth", action="store_true")
     options = parser.parse_args()
     settings = json.loads(options.settings.read_text())
