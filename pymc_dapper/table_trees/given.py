@@ -161,8 +161,12 @@ def told_totals(queries: dict[str, TableQuery], n_areas: int) -> Told:
         sums = np.asarray(released).sum(axis=1)
         known = ~np.isnan(sums)
         is_exact = known & (np.asarray(scale) == 0)
-        if np.any(is_exact & ~np.isnan(exact) & (sums != exact)):
-            raise ValueError(f"queries[{name!r}]: an exact total isn't that of another query")
+        wrong = np.flatnonzero(is_exact & ~np.isnan(exact) & (sums != exact))
+        if wrong.size:
+            raise ValueError(
+                f"queries[{name!r}]: the exact total of area {wrong[0]}, {sums[wrong[0]]:.0f}, isn't "
+                f"that of another query, {exact[wrong[0]]:.0f}"
+            )
         exact[is_exact] = sums[is_exact]
         noisy = known & ~is_exact
         precision = 1 / (np.asarray(scale)[noisy] ** 2 * np.shape(released)[1])

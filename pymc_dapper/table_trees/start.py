@@ -14,10 +14,13 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Blocks, cells and how many people are there: the people of a state."""
 
 
-def tree_of_totals(areas: Geography, told: Told, prior: Any, names: Any) -> CountTree:
-    """Make the tree of totals, which says whether there are possible ones."""
-    with about("totals of all cells"):
-        return CountTree(
+def tree_of_totals(
+    areas: Geography, queries: dict[str, TableQuery], told: Told, prior: Any, names: Any
+) -> CountTree:
+    """Make the tree of totals, if there are possible ones."""
+    exact = [repr(name) for name, (_, _, scale, _) in queries.items() if 0 in np.asarray(scale)]
+    with about(f"totals of all cells{f' (exact: {", ".join(exact)})' if exact else ''}"):
+        tree = CountTree(
             areas.parent,
             told.value,
             np.sqrt(np.nan_to_num(told.variance)),
@@ -25,6 +28,8 @@ def tree_of_totals(areas: Geography, told: Told, prior: Any, names: Any) -> Coun
             prior=prior,
             names=names,
         )
+        tree.log_evidence()
+    return tree
 
 
 def compositions(

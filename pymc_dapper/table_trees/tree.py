@@ -48,7 +48,8 @@ class TableTree:
     Raises
     ------
     ValueError
-        If queries don't fit the areas or each other; if no totals fit; or if a total is unbounded.
+        If queries don't fit the areas or each other; if no totals fit the release, such as exact
+        ones that contradict each other; or if a total is unbounded.
 
     See Also
     --------
@@ -99,7 +100,7 @@ class TableTree:
         self._fixed, self._released = given.to_kernels(
             areas, self._queries, told, (group, together, alpha), prior
         )
-        self._tree = start.tree_of_totals(areas, told, prior, names)
+        self._tree = start.tree_of_totals(areas, self._queries, told, prior, names)
         self._moves = open_totals(self._fixed)
         self._told = told
 
@@ -210,7 +211,7 @@ class TableTree:
         Raises
         ------
         ValueError
-            If no totals fit the release, or ``results`` has those of other settings.
+            If ``results`` has draws of other settings.
         """
         plan = Plan(
             whole_number(draws, "draws", at_least=1),

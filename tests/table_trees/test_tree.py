@@ -140,11 +140,22 @@ def test_totals_without_a_limit_are_refused():
     pmd.TableTree([-1, 0], {"age": query}, prior=stats.poisson(3.0))
 
 
-def test_exact_totals_that_do_not_fit_are_refused():
-    query = pmd.TableQuery([0, 0], [[3.0], [4.0]], 0)
-    tree = pmd.TableTree([-1, 0], {"total": query}, prior=log_prior(9))
-    with pytest.raises(ValueError, match="no counts fit the release at node"):
-        tree.sample(10, keep={"total": ("total", [0])})
+@pytest.mark.parametrize(
+    ("released", "scale", "prior", "area"),
+    [
+        ([3, 4, NAN], 0, "flat", "east"),  # more people in a part
+        ([9, 4, 4], 0, "flat", "state"),  # other parts than the total
+        ([9, NAN, NAN], 0, np.log([0.3, 0.3, 0.4]), "state"),  # more than the prior admits
+        ([3, NAN, NAN], 0, [np.log(0.5), -np.inf, np.log(0.5)], "state"),  # parts are even
+        ([9, 800, 1], [0, 1.0, 1.0], "flat", "east"),  # noise of 791 sigma
+    ],
+)
+def test_totals_that_do_not_fit_are_refused_when_the_tree_is_made(released, scale, prior, area):
+    total = pmd.TableQuery([0, 0], np.array(released, dtype=float)[:, None], scale)
+    with pytest.raises(
+        ValueError, match=rf"totals of all cells \(exact: 'total'\): no counts fit .* node {area}"
+    ):
+        pmd.TableTree([-1, 0, 0], {"total": total}, prior=prior, names=["state", "east", "west"])
 
 
 def segregated(shared):
