@@ -8,8 +8,10 @@ intervals are and how many hold the truth, by level and size; beside generalised
 
     python -m benchmarks.table_tree --run DIR           two hours of CPU in two threads, to files
     python -m benchmarks.table_tree --tell DIR          what was drawn until now, to the page, too
-    python -m benchmarks.table_tree --calibrate 8       small shares: is coverage as it should be?
+    python -m benchmarks.table_tree --calibrate 100 --coverage FILE
+                                                        many states: is coverage as it should be?
     python -m benchmarks.table_tree --growth            seconds of set-up and of a sweep, by size
+    python -m benchmarks.table_tree --group-quarters    what queries by group quarters cost
 
 All but the last take ``--share``: a part of the state.
 """
@@ -37,8 +39,9 @@ WYOMING = (23, 160, 450, 30_000)
 SETTINGS = Path(__file__).with_name("census_2020_pl94_budget.json")
 LEVELS = ("State", "County", "Tract", "Block_Group", "Block")
 AXES = {"votingage": 2, "hispanic": 2, "cenrace": 63}
-CELLS = np.indices(tuple(AXES.values())).reshape(3, -1)
 FINEST = "votingage * hispanic * cenrace"
+KINDS = [0.97, 0.005, 0.0005, 0.006, 0.0005, 0.014, 0.002, 0.002]
+"""People in households, and in kinds of group quarters: the fourth is nursing facilities."""
 RESULTS = Path(__file__).with_name("table_tree_results.json")
 SIZES = ((0, 1), (1, 10), (10, 100), (100, np.inf))
 MEANS = ((0, 0.1), (0.1, 1), *SIZES[1:])
@@ -50,20 +53,30 @@ CONCENTRATION = 3.0
 """Of a group's proportions around those of the nation, in people for each cell, on average."""
 
 
-def classes_of(query):
-    """The class of each of the 252 cells in a query such as "hispanic * cenrace"."""
-    found = np.zeros(CELLS.shape[1], dtype=int)
-    for axis, size in AXES.items() if query != "total" else ():
-        if axis in query.split(" * "):
-            found = found * size + CELLS[list(AXES).index(axis)]
+def cells(axes):
+    """The value of each attribute in each cell."""
+    return dict(zip(axes, np.indices(tuple(axes.values())).reshape(len(axes), -1), strict=True))
+
+
+def classes_of(query, axes=AXES):
+    """The class of each cell in a query such as "hispanic * cenrace"."""
+    value = cells(axes)
+    if query == "hhinstlevels":
+        return np.repeat([0, 1, 2], [1, 4, 3])[value["hhgq"]]
+    found = np.zeros(np.prod(list(axes.values())), dtype=int)
+    for axis, size in axes.items() if query != "total" else ():
+        if query == "detailed" or axis in query.split(" * "):
+            found = found * size + value[axis]
     return found
 
 
-def sigmas(settings):
-    """Sigma of each query by level, without those of group quarters."""
+def sigmas(settings, axes=AXES):
+    """Sigma of each query by level, without those of attributes that are left out."""
     scale = float(Fraction(settings["global_scale"]))
-    queries = settings["query_share"]["County"]
-    names = [x for x in queries if x == "total" or set(x.split(" * ")) <= set(AXES)]
+    queries, known = settings["query_share"]["County"], {"total", *axes}
+    if "hhgq" in axes:
+        known |= {"hhinstlevels", "detailed"}
+    names = [x for x in queries if set(x.split(" * ")) <= known]
     return {
         name: [
             scale
@@ -91,14 +104,21 @@ def geography(share, rng, areas=None):
     return parent, np.repeat(np.arange(len(sizes)), sizes)
 
 
-def concentrations():
+def concentrations(axes=AXES):
     """The Dirichlet prior of cells: few are common."""
     weights = 1 / (1 + np.arange(63.0)) ** 2.5
     p = np.outer([0.25, 0.75], np.outer([0.9, 0.1], weights / weights.sum()).ravel()).ravel()
+    p = np.outer(KINDS, p).ravel() if "hhgq" in axes else p
     return CONCENTRATION * 252 * p / p.sum()
 
 
-def simulate(share, settings, rng, areas=None):
+def impossible(axes=AXES):
+    """Nobody under age lives in a nursing facility."""
+    value = cells(axes)
+    return (value["hhgq"] == 3) & (value["votingage"] == 0) if "hhgq" in axes else None
+
+
+def simulate(share, settings, rng, areas=None, axes=AXES):
     """Draw people from the prior, and what is released of them: parents, levels, queries, truth."""
     parent, level = geography(share, rng, areas)
     blocks_example = example("census_blocks")
@@ -107,14 +127,17 @@ def simulate(share, settings, rng, areas=None):
     blocks = np.flatnonzero(level == 4)
     totals = rng.choice(log_prior.size, blocks.size, p=np.exp(log_prior))
     group, which = np.unique(parent[blocks], return_inverse=True)
-    shares = rng.dirichlet(concentrations(), group.size)
-    truth = np.zeros((level.size, 252), dtype=np.int64)
+    zero = impossible(axes)
+    alpha = np.where(False if zero is None else zero, 0.0, concentrations(axes))
+    shares = rng.standard_gamma(alpha, (group.size, alpha.size))
+    shares /= shares.sum(axis=1, keepdims=True)
+    truth = np.zeros((level.size, alpha.size), dtype=np.int64)
     truth[blocks] = rng.multinomial(totals, shares[which])
     for k in range(4, 0, -1):
         np.add.at(truth, parent[level == k], truth[level == k])
     queries = {}
-    for name, sigma in sigmas(settings).items():
-        of = classes_of(name)
+    for name, sigma in sigmas(settings, axes).items():
+        of = classes_of(name, axes)
         scale = np.array(sigma)[level]
         counts = np.zeros((of.max() + 1, level.size), dtype=np.int64)
         np.add.at(counts, of, truth.T)
@@ -128,8 +151,14 @@ def simulate(share, settings, rng, areas=None):
     return parent, level, queries, truth, log_prior
 
 
-def tree_of(parent, queries, log_prior):
-    return pmd.TableTree(parent, queries, prior=log_prior, concentration=concentrations())
+def tree_of(parent, queries, log_prior, axes=AXES):
+    return pmd.TableTree(
+        parent,
+        queries,
+        prior=log_prior,
+        concentration=concentrations(axes),
+        impossible=impossible(axes),
+    )
 
 
 def growth(settings, shares):
@@ -393,6 +422,43 @@ def calibrate(options, settings):
     return pooled(done)
 
 
+def group_quarters(options, settings):
+    """Cost and mixing with and without group quarters: 2,016 cells, of which 126 must be empty."""
+    rows = []
+    for name, axes in (("without", AXES), ("with", {"hhgq": 8, **AXES})):
+        rng = np.random.default_rng(options.seed)
+        parent, level, queries, truth, log_prior = simulate(options.share, settings, rng, axes=axes)
+        tree = tree_of(parent, queries, log_prior, axes)
+        keep = {"total": ("total", np.flatnonzero(level == 4))}
+        keep["votingage * hispanic * cenrace"] = (
+            classes_of(FINEST, axes),
+            np.flatnonzero(level == 2),
+        )
+        if "hhgq" in axes:
+            keep["hhgq"] = (classes_of("hhgq", axes), np.flatnonzero(level == 2))
+            keep["detailed"] = (classes_of("detailed", axes), np.flatnonzero(level == 2))
+        tree.sample(1, keep=keep, tune=0, chains=1)  # compiles
+        begin = process_time()
+        tree.sample(1, keep=keep, tune=0, chains=1)
+        set_up = process_time() - begin
+        drawn = tree.sample(options.draws, tune=options.tune, keep=keep, random_seed=1)
+        sweep = (process_time() - begin - 3 * set_up) / (2 * (options.draws + options.tune))
+        print(
+            f"{name} group quarters: {level.size:,} areas, {truth[0].sum():,} people, "
+            f"{truth.shape[1]:,} cells; set-up {set_up:.2f} s, a sweep {sweep:.3f} s; accepted {drawn.accepted}"
+        )
+        for margin in keep:
+            found = drawn.summary(margin)
+            known = found.ess[~np.isnan(found.ess)] / (2 * options.draws)
+            print(
+                f"  {margin}: {known.size:,} counts move; effective draws per draw: fewest "
+                f"{known.min():.3f}, of one in twenty {np.quantile(known, 0.05):.3f}, median "
+                f"{np.median(known):.2f}; largest R-hat {np.nanmax(found.r_hat):.3f}"
+            )
+        rows.append((name, set_up, sweep))
+    return rows
+
+
 def lines_of(file):
     return file.read_text().splitlines() if file.is_file() else []
 
@@ -433,11 +499,14 @@ def main():
     parser.add_argument("--draws", type=int, default=400)
     parser.add_argument("--thin", type=int, default=10)
     parser.add_argument("--growth", action="store_true")
+    parser.add_argument("--group-quarters", action="store_true")
     options = parser.parse_args()
     settings = json.loads(options.settings.read_text())
     warnings.filterwarnings("ignore", "release\\(\\) simulates")
     if options.growth:
         growth(settings, [options.share * k for k in (0.03, 0.1, 0.3, 1)])
+    elif options.group_quarters:
+        group_quarters(options, settings)
     elif options.calibrate:
         calibrate(options, settings)
     else:

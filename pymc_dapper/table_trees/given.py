@@ -164,8 +164,8 @@ def told_totals(queries: dict[str, TableQuery], n_areas: int) -> Told:
         wrong = np.flatnonzero(is_exact & ~np.isnan(exact) & (sums != exact))
         if wrong.size:
             raise ValueError(
-                f"queries[{name!r}]: the exact total of area {wrong[0]}, {sums[wrong[0]]:.0f}, isn't "
-                f"that of another query, {exact[wrong[0]]:.0f}"
+                f"queries[{name!r}]: the exact total of area {wrong[0]} is {sums[wrong[0]]:.0f}, "
+                f"and {exact[wrong[0]]:.0f} in another query"
             )
         exact[is_exact] = sums[is_exact]
         noisy = known & ~is_exact
