@@ -381,7 +381,7 @@ def coverage_of(made, drawn, thin):
         low, high = np.quantile(draws, (0.05, 0.95), axis=0, method="inverted_cdf")
         mean = draws.mean(axis=0)
         numbers = (
-            (low <= counts.T) & (counts.T <= high),
+            (counts.T >= low) & (counts.T <= high),
             share_inside(draws, counts.T),
             share_inside(every, counts.T),
         )
@@ -445,7 +445,8 @@ def group_quarters(options, settings):
         sweep = (process_time() - begin - 3 * set_up) / (2 * (options.draws + options.tune))
         print(
             f"{name} group quarters: {level.size:,} areas, {truth[0].sum():,} people, "
-            f"{truth.shape[1]:,} cells; set-up {set_up:.2f} s, a sweep {sweep:.3f} s; accepted {drawn.accepted}"
+            f"{truth.shape[1]:,} cells; set-up {set_up:.2f} s, a sweep {sweep:.3f} s; accepted "
+            f"{drawn.accepted}"
         )
         for margin in keep:
             found = drawn.summary(margin)

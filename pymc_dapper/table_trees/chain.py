@@ -1,5 +1,6 @@
 """A chain of tables: draws of margins, and a file from which it goes on."""
 
+import json
 import os
 from pathlib import Path
 from typing import NamedTuple
@@ -70,26 +71,16 @@ def _room(plan: Plan, chain: int, goes_on: bool) -> dict[str, np.ndarray]:
 
 def _write(file: Path, done: int, made: np.ndarray, rng: np.random.Generator, now: Entries) -> None:
     """Write a state, completely or not at all."""
-    words = rng.bit_generator.state
-    numbers = (words["state"]["state"], words["state"]["inc"])
-    whole = [int(x) for n in numbers for x in (n >> 64, n & (2**64 - 1))]
-    rest = [words["has_uint32"], words["uinteger"]]
     beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
-    np.savez(beside, done, made, np.array(whole + rest, dtype=np.uint64), *now)
+    np.savez(beside, done, made, json.dumps(rng.bit_generator.state), *now)
     os.replace(beside, file)
 
 
 def _read(file: Path) -> tuple[int, np.ndarray, np.random.Generator, Entries]:
     with np.load(file) as stored:
         done, made, words, *now = (stored[f"arr_{k}"] for k in range(6))
-    a, b, c, d, has, rest = (int(x) for x in words)
     rng = np.random.Generator(np.random.PCG64())
-    rng.bit_generator.state = {
-        "bit_generator": "PCG64",
-        "state": {"state": (a << 64) + b, "inc": (c << 64) + d},
-        "has_uint32": has,
-        "uinteger": rest,
-    }
+    rng.bit_generator.state = json.loads(str(words))
     return int(done), made, rng, (now[0], now[1], now[2])
 
 

@@ -82,6 +82,16 @@ def read_geography(parent: ArrayLike) -> Geography:
     return Geography(parents, depth, begin, end, leaf)
 
 
+def whole(values: Any, name: str, least: int, most: int, size: int | None = None) -> np.ndarray:
+    """Check a vector of whole numbers from ``least`` to ``most``."""
+    found = real_numbers(values, name, vector=True, finite=True)
+    if size not in (None, found.size):
+        raise ValueError(f"{name} must have {size} numbers, one for each cell, got {found.size}")
+    if np.any(found != np.round(found)) or found.min() < least or found.max() > most:
+        raise ValueError(f"{name} must be whole numbers from {least} to {most}")
+    return found.astype(np.int64)
+
+
 def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> TableQuery:
     """Check a query: its arrays are copies, with a scale for each area."""
     try:
@@ -99,14 +109,8 @@ def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> Tabl
                 f"released must have a row for each of the {n_areas} areas and a column for each "
                 f"class, got shape {values.shape}: rows of nan for areas without a release"
             )
-        of = real_numbers(classes, "classes", vector=True, finite=True)
         k = values.shape[1]
-        if n_cells not in (None, of.size):
-            raise ValueError(
-                f"classes must have {n_cells} cells, as the query before, got {of.size}"
-            )
-        if np.any(of != np.round(of)) or of.min() < -1 or of.max() >= k:
-            raise ValueError(f"classes must be whole numbers from -1 to {k - 1}")
+        of = whole(classes, "classes", -1, k - 1, n_cells)
         empty = np.setdiff1d(np.arange(k), of)
         if empty.size:
             raise ValueError(f"class {empty[0]} has no cell, but a column of released")
@@ -135,7 +139,7 @@ def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> Tabl
             )
         if np.any(values[exact] < 0):
             raise ValueError("released has a negative exact total")
-        return TableQuery(of.astype(np.int64), np.round(values * FINEST) / FINEST, scales, noise)
+        return TableQuery(of, np.round(values * FINEST) / FINEST, scales, noise)
 
 
 def read_queries(queries: Any, n_areas: int) -> dict[str, TableQuery]:
@@ -263,10 +267,12 @@ def to_kernels(
     law = read_prior(prior, areas.leaf.size, np.full(areas.leaf.size, ENDLESS))
     rank = np.argsort(np.argsort(areas.leaf))
     ordered = Prior(law.kind[rank], law.first[rank], law.second[rank], law.tables)
+    middle, variance = (np.nan_to_num(x[areas.leaf]) for x in told)
+    precision = np.divide(0.5, variance, out=np.zeros(variance.size), where=variance > 0)
     fixed = Fixed(
         areas.parent, areas.depth, areas.begin, areas.end, told.variance == 0, base, weight,
         np.ascontiguousarray(classes.T), *kin, areas.leaf, group, together, alpha,
-        np.cumsum(alpha, axis=1), *ordered[:3], *ordered.tables,
+        np.cumsum(alpha, axis=1), *ordered[:3], *ordered.tables, middle, precision,
     )  # fmt: skip
     return fixed, residual
 

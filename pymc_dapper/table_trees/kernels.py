@@ -7,7 +7,8 @@ composition (Polya's urn).
 - `recast`: two cells of a group, whoever is there, exchange as many people as the prior and the
   noise of the larger areas say. They stay in their blocks, whose noise decides.
 - `swap`: two people change places, so that larger areas don't change.
-- `give`: people move to another block and keep their cells. Blocks are drawn evenly, or by size.
+- `give`: people move to another block and keep their cells. Blocks are drawn evenly, or by size,
+  and how many people by the totals' prior and noise: that of the other classes decides.
 - `resize`: people come or go.
 """
 
@@ -23,8 +24,10 @@ RECAST, SWAP, GIVE, RESIZE = range(4)
 """The moves."""
 WINDOW = 32
 """Cells of a group exchange fewer people than this at once."""
+REACH = 64
+"""Blocks give each other fewer people than this at once."""
 SCALES = 7
-"""Up to 2**(SCALES - 1) people move at once, and now and then any number."""
+"""Up to 2**(SCALES - 1) people come or go at once."""
 
 
 @njit
@@ -179,6 +182,16 @@ def any_cell(rng: np.random.Generator, fixed: Fixed, g: int, cell: int) -> int:
 
 
 @njit
+def place(rng: np.random.Generator, logs: np.ndarray) -> int:
+    """Draw a place by the logarithms of weights, which are overwritten."""
+    top, total = logs.max(), 0.0
+    for k in range(logs.size):
+        total += math.exp(logs[k] - top)
+        logs[k] = total
+    return min(np.searchsorted(logs, rng.random() * total, side="right"), logs.size - 1)
+
+
+@njit
 def how_many(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: int, c2: int) -> int:
     """Draw how many people of a group move from a cell to another, as if blocks had no noise.
 
@@ -205,12 +218,7 @@ def how_many(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: i
         now += math.log((n2 + n) * (n1 - n + fixed.alpha[g, c1]))
         now -= math.log((n1 - n + 1) * (n2 + n - 1 + fixed.alpha[g, c2]))
         logs[n - 1 - low] = now + (n - 1) * (b - c * (n - 1))
-    top = logs[: high - low + 1].max()
-    total = 0.0
-    for k in range(high - low + 1):
-        total += math.exp(logs[k] - top)
-        logs[k] = total
-    return low + min(np.searchsorted(logs[: high - low + 1], rng.random() * total), high - low)
+    return low + place(rng, logs[: high - low + 1])
 
 
 @njit
@@ -325,23 +333,47 @@ def log_urn(fixed: Fixed, groups: Tables, g: int, c: int, n: int) -> float:
 
 
 @njit
+def noise_of_total(fixed: Fixed, b: int, n: int) -> float:
+    """Return what noise says of a block's total, summed over queries of all cells."""
+    return -fixed.precision[b] * (n - fixed.middle[b]) ** 2
+
+
+@njit
+def to_give(
+    rng: np.random.Generator, fixed: Fixed, totals: np.ndarray, b1: int, b2: int, by_size: bool
+) -> int:
+    """Draw how many people a block gives to another, as if only totals were known.
+
+    Of numbers that are at most REACH - 1 apart, at a random place around 0.
+    """
+    n1, n2, first = totals[b1], totals[b2], -int(rng.random() * REACH)
+    low, high = max(first, by_size - n2), min(first + REACH - 1, n1 - by_size)
+    logs = np.zeros(high - low + 1)
+    for n in range(low, high + 1):
+        logs[n - low] = log_total(fixed, b1, n1 - n) + log_total(fixed, b2, n2 + n)
+        logs[n - low] += noise_of_total(fixed, b1, n1 - n) + noise_of_total(fixed, b2, n2 + n)
+        if by_size:
+            logs[n - low] += math.log((n1 - n) * (n2 + n))
+    return low + place(rng, logs)
+
+
+@njit
 def give(
-    rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, n: int, by_size: bool
+    rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, by_size: bool
 ) -> bool:
-    """Propose that n people move to another block, and keep their cells.
+    """Propose that people of one of two blocks move to the other, and keep their cells.
 
     ``by_size`` tells whether both blocks were drawn in proportion to their people.
     """
     people, groups, residual = state.people, state.groups, state.residual
+    n = to_give(rng, fixed, people.total, b1, b2, by_size) if b1 != b2 else 0
+    if n == 0:
+        return False
+    if n < 0:
+        n, b1, b2 = -n, b2, b1
     g1, g2, n1, n2 = fixed.group[b1], fixed.group[b2], people.total[b1], people.total[b2]
-    if b1 == b2 or n > n1 - by_size or n == 0:
-        return False
-    gain = log_total(fixed, b1, n1 - n) + log_total(fixed, b2, n2 + n)
-    if gain == -np.inf:
-        return False
-    if by_size:
-        gain += math.log((n1 - n) * (n2 + n) / (n1 * n2))
-    gain -= log_total(fixed, b1, n1) + log_total(fixed, b2, n2)
+    gain = noise_of_total(fixed, b1, n1) - noise_of_total(fixed, b1, n1 - n)
+    gain += noise_of_total(fixed, b2, n2) - noise_of_total(fixed, b2, n2 + n)
     hand = people.total.size - 1
     take(rng, people, b1, n)
     if g1 != g2:
@@ -416,18 +448,6 @@ def some(rng: np.random.Generator) -> int:
 
 
 @njit
-def to_give(rng: np.random.Generator, n1: int, n2: int) -> int:
-    """Draw how many of n1 people a block gives to another; if less than 0, it is given them.
-
-    Of three ways each is as likely: some; so many that totals change places; any number.
-    """
-    how = int(rng.random() * 3)
-    if how == 0:
-        return some(rng)
-    return max(n1 - n2, 0) if how == 1 else n1 - int(rng.random() * (n1 + n2 + 1))
-
-
-@njit
 def within(rng: np.random.Generator, fixed: Fixed, b: int) -> int:
     """Draw one of the areas that a block is in."""
     area = fixed.leaf[b]
@@ -451,12 +471,6 @@ def of_person(rng: np.random.Generator, fixed: Fixed, state: State, g: int) -> i
 def block_of(rng: np.random.Generator, fixed: Fixed, area: int) -> int:
     """Draw a block of an area."""
     return fixed.begin[area] + int(rng.random() * (fixed.end[area] - fixed.begin[area]))
-
-
-@njit
-def pair(rng: np.random.Generator, b1: int, b2: int) -> tuple[int, int]:
-    """Draw an order."""
-    return (b1, b2) if rng.random() < 0.5 else (b2, b1)
 
 
 @njit
@@ -493,7 +507,7 @@ def sweep(
         for _ in range(visits * (fixed.end[area] - fixed.begin[area]) if is_open else 0):
             one, other = of_person(rng, fixed, state, g), of_person(rng, fixed, state, g)
             made[GIVE, 0] += 1
-            made[GIVE, 1] += give(rng, fixed, state, one, other, some(rng), True)
+            made[GIVE, 1] += give(rng, fixed, state, one, other, True)
     for b in range(fixed.leaf.size):
         # This changes nothing of how often it is made.
         for _ in range((state.people.total[b] + 1) // 2 if moves[SWAP] else 0):
@@ -501,16 +515,10 @@ def sweep(
             made[SWAP, 0] += 1
             made[SWAP, 1] += swap(rng, fixed, state, b, block_of(rng, fixed, area), area)
         for _ in range(0 if fixed.exact[fixed.leaf[b]] else visits):
-            # Each draws who gives: a move is undone by one in the other direction.
             if moves[GIVE]:
-                area = within(rng, fixed, b)
-                one, other = pair(rng, b, block_of(rng, fixed, area))
-                n = to_give(rng, state.people.total[one], state.people.total[other])
+                other = block_of(rng, fixed, within(rng, fixed, b))
                 made[GIVE, 0] += 1
-                if n >= 0:
-                    made[GIVE, 1] += give(rng, fixed, state, one, other, n, False)
-                else:
-                    made[GIVE, 1] += give(rng, fixed, state, other, one, -n, False)
+                made[GIVE, 1] += give(rng, fixed, state, b, other, False)
             if moves[RESIZE]:
                 n = some(rng)
                 made[RESIZE, 0] += 1

@@ -42,6 +42,9 @@ class Fixed(NamedTuple):
     table_lowest: np.ndarray
     tables: np.ndarray
     """The prior of the blocks' totals, as in `counts.trees.nodes.Nodes`."""
+    middle: np.ndarray
+    precision: np.ndarray
+    """Float64, shape (blocks,): what noise says of totals, and 1 / (2 variance); 0 if exact."""
 
 
 class Tables(NamedTuple):

@@ -19,6 +19,7 @@ from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, 
 RUN = "_run.json"
 AT_ONCE = 2**22
 """About so many numbers are in memory at once."""
+SHARES = (0.05, 0.5, 0.95)
 MOVES = ("recast", "swap", "give", "resize")
 
 
@@ -59,11 +60,14 @@ class TableDraws:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the draws of a margin, of shape (chains, draws, areas, classes)."""
+        return np.stack(self._chains(name))
+
+    def _chains(self, name: str) -> list[np.ndarray]:
         if name not in self._draws:
             raise KeyError(f"no margin {name!r} was kept, but {', '.join(map(repr, self._draws))}")
-        return np.stack(self._draws[name])
+        return self._draws[name]
 
-    def summary(self, name: str, quantiles: ArrayLike = (0.05, 0.5, 0.95)) -> TableSummary:
+    def summary(self, name: str, quantiles: ArrayLike = SHARES) -> TableSummary:
         """Summarise the draws of a margin.
 
         Parameters
@@ -79,13 +83,11 @@ class TableDraws:
             Means, standard deviations, quantiles, effective draws and R-hat.
         """
         shares = read_quantiles(quantiles)
-        if name not in self._draws:
-            raise KeyError(f"no margin {name!r} was kept, but {', '.join(map(repr, self._draws))}")
         parts = [part for _, part in self._parts(name, shares)]
         return TableSummary(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def _parts(self, name: str, shares: np.ndarray) -> Iterator[tuple[slice, TableSummary]]:
-        chains = self._draws[name]
+        chains = self._chains(name)
         draws, n, k = chains[0].shape
         step = max(1, AT_ONCE // (draws * k * len(chains)))
         for begin in range(0, n, step):
@@ -191,25 +193,20 @@ def read_so_far(folder: Path, margins: Mapping[str, Margin], data: Any) -> Table
     return TableDraws(draws, {name: margin.areas for name, margin in margins.items()}, made)
 
 
-def write_summaries(
-    folder: Path,
-    drawn: TableDraws,
-    names: np.ndarray,
-    shares: tuple[float, ...] = (0.05, 0.5, 0.95),
-) -> None:
+def write_summaries(folder: Path, drawn: TableDraws, names: np.ndarray) -> None:
     """Write a file of intervals for each margin, some areas after the other."""
     arrow = import_arrow()
     for name, areas in drawn.areas.items():
         file = folder / f"{name}.parquet"
         beside = file.with_name(f".{file.name}-{os.getpid()}")
         writer = None
-        for some, part in drawn._parts(name, np.array(shares)):
+        for some, part in drawn._parts(name, np.array(SHARES)):
             k = part.mean.shape[1]
             columns = {
                 "area": np.repeat(names[areas[some]], k),
                 "class": np.tile(np.arange(k), part.mean.shape[0]),
                 **{x: getattr(part, x).ravel() for x in ("mean", "sd", "ess", "r_hat")},
-                **{f"q{s:g}": part.quantiles[..., i].ravel() for i, s in enumerate(shares)},
+                **{f"q{s:g}": part.quantiles[..., i].ravel() for i, s in enumerate(SHARES)},
             }
             table = arrow.table(columns)
             if writer is None:

@@ -20,13 +20,9 @@ def tree_of_totals(
     """Make the tree of totals, if there are possible ones."""
     exact = [repr(name) for name, (_, _, scale, _) in queries.items() if 0 in np.asarray(scale)]
     with about(f"totals of all cells{f' (exact: {", ".join(exact)})' if exact else ''}"):
+        sigma = np.sqrt(np.nan_to_num(told.variance))
         tree = CountTree(
-            areas.parent,
-            told.value,
-            np.sqrt(np.nan_to_num(told.variance)),
-            noise="gaussian",
-            prior=prior,
-            names=names,
+            areas.parent, told.value, sigma, noise="gaussian", prior=prior, names=names
         )
         tree.log_evidence()
     return tree

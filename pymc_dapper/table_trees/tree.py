@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import as_array, random_generator, real_numbers, shown, text, whole_number
+from pymc_dapper.checks import about, as_array, random_generator, shown, text, whole_number
 from pymc_dapper.table_trees import given, start
 from pymc_dapper.table_trees.chain import Finished, Margin, Plan, open_totals, run
 from pymc_dapper.table_trees.results import TableDraws, begin, read_so_far, write_summaries
@@ -132,26 +132,15 @@ class TableTree:
                         f"{', '.join(map(repr, self._queries))}"
                     )
                 query = self._queries[query].classes
-            classes = real_numbers(query, f"keep[{name!r}]", vector=True, finite=True)
-            if (
-                classes.size != self._n_cells
-                or np.any(classes != np.round(classes))
-                or classes.min() < -1
-                or not 0 <= classes.max() < self._n_cells
-            ):
-                raise ValueError(
-                    f"keep[{name!r}]: classes must be whole numbers from -1 on, one for each of "
-                    f"the {self._n_cells} cells"
-                )
-            numbers = real_numbers(areas, f"keep[{name!r}]", vector=True, finite=True)
-            n = self._areas.parent.size
-            if np.any(numbers != np.round(numbers)) or numbers.min() < 0 or numbers.max() >= n:
-                raise ValueError(f"keep[{name!r}]: areas must be from 0 to {n - 1}")
-            rows, which = np.full(n, -1), numbers.astype(np.int64)
-            if np.unique(which).size < which.size:
-                raise ValueError(f"keep[{name!r}]: an area is named twice")
+            n, cells = self._areas.parent.size, self._n_cells
+            with about(f"keep[{name!r}]"):
+                classes = given.whole(query, "classes", -1, cells - 1, cells)
+                which = given.whole(areas, "areas", 0, n - 1)
+                if np.unique(which).size < which.size or classes.max() < 0:
+                    raise ValueError("an area is named twice, or no cell is counted")
+            rows = np.full(n, -1)
             rows[which] = np.arange(which.size)
-            found[name] = Margin(rows, classes.astype(np.int64), which)
+            found[name] = Margin(rows, classes, which)
         return found
 
     def sample(
@@ -236,10 +225,7 @@ class TableTree:
             rng = np.random.default_rng(of_start)
             first = start.first_people(rng, self._areas, self._tree, self._fixed, shares)
             tasks.append((chain, self._fixed, self._released, first, of_moves, self._moves, plan))
-        if executor is None:
-            found = [run(*task) for task in tasks]
-        else:
-            found = [future.result() for future in [executor.submit(run, *t) for t in tasks]]
+        found = list((map if executor is None else executor.map)(run, *zip(*tasks, strict=True)))
         self._warn_of_misfit(np.min([chain.misfit for chain in found], axis=0))
         drawn = self._drawn(plan, found)
         if plan.folder is not None:
