@@ -381,7 +381,7 @@ def coverage_of(made, drawn, thin):
         low, high = np.quantile(draws, (0.05, 0.95), axis=0, method="inverted_cdf")
         mean = draws.mean(axis=0)
         numbers = (
-            (counts.T >= low) & (counts.T <= high),
+            (low <= counts.T) & (high >= counts.T),
             share_inside(draws, counts.T),
             share_inside(every, counts.T),
         )

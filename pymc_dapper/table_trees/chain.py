@@ -76,18 +76,13 @@ def _write(file: Path, done: int, made: np.ndarray, rng: np.random.Generator, no
     os.replace(beside, file)
 
 
-def _read(file: Path) -> tuple[int, np.ndarray, np.random.Generator, Entries]:
+def read_state(file: Path) -> tuple[int, np.ndarray, np.random.Generator, Entries]:
+    """Return how many draws a chain has written, its moves, its generator and its people."""
     with np.load(file) as stored:
         done, made, words, *now = (stored[f"arr_{k}"] for k in range(6))
     rng = np.random.Generator(np.random.PCG64())
     rng.bit_generator.state = json.loads(str(words))
     return int(done), made, rng, (now[0], now[1], now[2])
-
-
-def read_progress(file: Path) -> tuple[int, np.ndarray]:
-    """Return how many draws a chain has written, and its moves."""
-    done, made, *_ = _read(file)
-    return done, made
 
 
 def run(
@@ -104,7 +99,7 @@ def run(
     rng = np.random.Generator(np.random.PCG64(seed))
     if goes_on:
         assert file is not None
-        done, made, rng, now = _read(file)
+        done, made, rng, now = read_state(file)
     room = _room(plan, chain, goes_on)
     tallies = {name: np.zeros(x.shape[1:], dtype=np.int64) for name, x in room.items()}
     state = state_of(fixed, released, now)
@@ -147,10 +142,9 @@ def misfits(fixed: Fixed, residual: np.ndarray) -> np.ndarray:
 
 def open_totals(fixed: Fixed) -> np.ndarray:
     """Return which moves are needed: people come and go only if a block is in no exact total."""
-    known, area = fixed.exact[fixed.leaf], fixed.leaf
-    while (area >= 0).any():
-        known = known | (fixed.exact[area] & (area >= 0))
-        area = np.where(area >= 0, fixed.parent[area], -1)
+    known = np.zeros(fixed.leaf.size, dtype=bool)
+    for area in np.flatnonzero(fixed.exact):
+        known[fixed.begin[area] : fixed.end[area]] = True
     moves = np.ones(RESIZE + 1, dtype=bool)
     moves[RESIZE] = not known.all()
     return moves

@@ -82,7 +82,9 @@ def read_geography(parent: ArrayLike) -> Geography:
     return Geography(parents, depth, begin, end, leaf)
 
 
-def whole(values: Any, name: str, least: int, most: int, size: int | None = None) -> np.ndarray:
+def whole_numbers(
+    values: Any, name: str, least: int, most: int, size: int | None = None
+) -> np.ndarray:
     """Check a vector of whole numbers from ``least`` to ``most``."""
     found = real_numbers(values, name, vector=True, finite=True)
     if size not in (None, found.size):
@@ -110,7 +112,7 @@ def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> Tabl
                 f"class, got shape {values.shape}: rows of nan for areas without a release"
             )
         k = values.shape[1]
-        of = whole(classes, "classes", -1, k - 1, n_cells)
+        of = whole_numbers(classes, "classes", -1, k - 1, n_cells)
         empty = np.setdiff1d(np.arange(k), of)
         if empty.size:
             raise ValueError(f"class {empty[0]} has no cell, but a column of released")

@@ -208,17 +208,12 @@ def how_many(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: i
         more = slope(fixed, state.residual, above, c1, c2)
         b, c = b + more[0], c + more[1]
         above = fixed.parent[above]
-    logs, now = np.zeros(WINDOW), 0.0
-    for n in range(high):
+    logs, now = np.full(high - low + 1, low * (b - c * low)), 0.0
+    for n in range(low, high):
         now += math.log((n1 - n) * (n2 + n + fixed.alpha[g, c2]))
         now -= math.log((n2 + n + 1) * (n1 - n - 1 + fixed.alpha[g, c1]))
         logs[n + 1 - low] = now + (n + 1) * (b - c * (n + 1))
-    now = 0.0
-    for n in range(0, low, -1):
-        now += math.log((n2 + n) * (n1 - n + fixed.alpha[g, c1]))
-        now -= math.log((n1 - n + 1) * (n2 + n - 1 + fixed.alpha[g, c2]))
-        logs[n - 1 - low] = now + (n - 1) * (b - c * (n - 1))
-    return low + place(rng, logs[: high - low + 1])
+    return low + place(rng, logs)
 
 
 @njit
@@ -442,12 +437,6 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
 
 
 @njit
-def some(rng: np.random.Generator) -> int:
-    """Draw how many people move, on one of several scales."""
-    return 1 + int(rng.random() * (1 << int(rng.random() * SCALES)))
-
-
-@njit
 def within(rng: np.random.Generator, fixed: Fixed, b: int) -> int:
     """Draw one of the areas that a block is in."""
     area = fixed.leaf[b]
@@ -520,7 +509,7 @@ def sweep(
                 made[GIVE, 0] += 1
                 made[GIVE, 1] += give(rng, fixed, state, b, other, False)
             if moves[RESIZE]:
-                n = some(rng)
+                n = 1 + int(rng.random() * (1 << int(rng.random() * SCALES)))
                 made[RESIZE, 0] += 1
                 made[RESIZE, 1] += resize(rng, fixed, state, b, n if rng.random() < 0.5 else -n)
 

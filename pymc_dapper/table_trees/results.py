@@ -14,7 +14,7 @@ from scipy import fft, special, stats
 
 from pymc_dapper.counts.trees.streaming import claim, import_arrow
 from pymc_dapper.counts.trees.tree import read_quantiles
-from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, read_progress
+from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, read_state
 
 RUN = "_run.json"
 AT_ONCE = 2**22
@@ -179,7 +179,7 @@ def read_so_far(folder: Path, margins: Mapping[str, Margin], data: Any) -> Table
     done, made = 0, np.zeros(0)
     states = [chain_file(folder, chain) for chain in range(run["chains"])]
     if all(state.is_file() for state in states):
-        progress = [read_progress(state) for state in states]
+        progress = [read_state(state)[:2] for state in states]
         done, made = min(n for n, _ in progress), np.sum([each for _, each in progress], axis=0)
     if done < 1:
         raise ValueError(f"results={str(folder)!r} has no draws yet of each chain. Wait a little")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import about, as_array, random_generator, shown, text, whole_number
 from pymc_dapper.table_trees import given, start
-from pymc_dapper.table_trees.chain import Finished, Margin, Plan, open_totals, run
+from pymc_dapper.table_trees.chain import Margin, Plan, open_totals, run
 from pymc_dapper.table_trees.results import TableDraws, begin, read_so_far, write_summaries
 
 MISFIT = 6.0
@@ -134,8 +134,8 @@ class TableTree:
                 query = self._queries[query].classes
             n, cells = self._areas.parent.size, self._n_cells
             with about(f"keep[{name!r}]"):
-                classes = given.whole(query, "classes", -1, cells - 1, cells)
-                which = given.whole(areas, "areas", 0, n - 1)
+                classes = given.whole_numbers(query, "classes", -1, cells - 1, cells)
+                which = given.whole_numbers(areas, "areas", 0, n - 1)
                 if np.unique(which).size < which.size or classes.max() < 0:
                     raise ValueError("an area is named twice, or no cell is counted")
             rows = np.full(n, -1)
@@ -227,7 +227,11 @@ class TableTree:
             tasks.append((chain, self._fixed, self._released, first, of_moves, self._moves, plan))
         found = list((map if executor is None else executor.map)(run, *zip(*tasks, strict=True)))
         self._warn_of_misfit(np.min([chain.misfit for chain in found], axis=0))
-        drawn = self._drawn(plan, found)
+        drawn = TableDraws(
+            {name: [chain.draws[name] for chain in found] for name in plan.margins},
+            {name: margin.areas for name, margin in plan.margins.items()},
+            np.sum([chain.made for chain in found], axis=0),
+        )
         if plan.folder is not None:
             write_summaries(plan.folder, drawn, self._names)
         return drawn
@@ -268,11 +272,4 @@ class TableTree:
             "squares. Either the scale is too small; or areas that share proportions don't have "
             "the same (give shared= a deeper level); or prior= is wrong; or chains are too short",
             stacklevel=3,
-        )
-
-    def _drawn(self, plan: Plan, found: list[Finished]) -> TableDraws:
-        return TableDraws(
-            {name: [chain.draws[name] for chain in found] for name in plan.margins},
-            {name: margin.areas for name, margin in plan.margins.items()},
-            np.sum([chain.made for chain in found], axis=0),
         )
