@@ -188,7 +188,7 @@ def place(rng: np.random.Generator, logs: np.ndarray) -> int:
     for k in range(logs.size):
         total += math.exp(logs[k] - top)
         logs[k] = total
-    return min(np.searchsorted(logs, rng.random() * total, side="right"), logs.size - 1)
+    return min(int(np.searchsorted(logs, rng.random() * total, side="right")), logs.size - 1)
 
 
 @njit
