@@ -63,10 +63,10 @@ class TableTree:
     prior knows, and groups are independent.
 
     The moves are Metropolis's: two cells of a group exchange as many people as the prior and the
-    noise of the group's area and those above say; two people of two blocks change places; two
-    blocks exchange as many people as totals say; people come and go if no exact total forbids it. They take time
-    by people and by the noisy counts that change. Memory is by blocks and
-    cells, 6 bytes each, and 8 for each noisy count.
+    noise of the group's area and those above say; two people of two blocks change places; as many
+    people move to another block as the two totals say; people come and go if no exact total forbids
+    it. They take time by people and by the noisy counts that change. Memory is by blocks and cells,
+    6 bytes each, and 8 for each noisy count.
 
     Examples
     --------
