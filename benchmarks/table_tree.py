@@ -419,38 +419,7 @@ def calibrate(options, settings):
         with options.coverage.open("a") as file:
             file.write(json.dumps(one) + "\n")
         done.append(one)
-    rows = pooled(done)
-    if options.page:
-        fill_coverage(rows)
-    return rows
-
-
-def fill_coverage(rows):
-    """Fill the page's table of coverage."""
-    found = []
-    for name, says in (("total", "totals"), ("table", "tables of 252"), ("part", "tables of 4")):
-        for level in LEVELS[name == "total" :]:
-            for size, sized in (
-                ("all", ""),
-                ("0", ", below 0.1"),
-                ("0.1", ", 0.1 to 1"),
-                ("1", ", 1 to 10"),
-                ("10", ", 10 to 100"),
-                ("100", ", 100 or more"),
-            ):
-                for label, _, n, held, every, thinned, *errors in rows:
-                    if label == f"{name} {level} {size}" and n >= 1000:
-                        found.append(
-                            [
-                                f"{level.replace('_', ' ').lower()}: {says}{sized}",
-                                f"{n:,}",
-                                f"{held:.1%}",
-                                f"{every:.1%} ± {errors[1]:.1%}",
-                                f"{thinned:.1%} ± {errors[2]:.1%}",
-                            ]
-                        )
-    header = ["counts, by posterior mean", "how many", "held", "ties at random", "thinned"]
-    markdown.fill_file(PAGE, {"coverage of tables": markdown.table(header, found, words=1)})
+    return pooled(done)
 
 
 def group_quarters(options, settings):
