@@ -110,12 +110,14 @@ FAULTS = {
 }
 
 
-def broken_sweep(line, new):
-    """The sweep of kernels with a fault."""
+def broken_sweep(*lines):
+    """The sweep of kernels with a fault: a line, and another in its place; or several."""
     source = inspect.getsource(kernels)
-    assert line in source
+    for line, new in zip(lines[::2], lines[1::2], strict=True):
+        assert line in source
+        source = source.replace(line, new)
     names = {"__name__": "broken", "njit": njit}
-    exec(compile(source.replace(line, new), "<broken kernels>", "exec"), names)
+    exec(compile(source, "<broken kernels>", "exec"), names)
     return names["sweep"]
 
 
@@ -144,15 +146,20 @@ BY_SIZE = ("logs[n - low] += math.log((n1 - n) * (n2 + n))", "pass")
 @pytest.mark.long
 @pytest.mark.parametrize("is_broken", [False, True])
 def test_blocks_drawn_by_size(is_broken):
-    """Twenty people of two blocks, in which any number is as likely but for noise."""
+    """Twenty people of two blocks, of which each has some: any number is as likely but for noise.
+
+    Without the moves between blocks drawn evenly, which would hide the fault.
+    """
     released, prior = np.array([20.0, 8.0, 14.0]), np.full(21, -np.log(21))
     query = pmd.TableQuery([0, 0], released[:, None], [0, 9.0, 9.0])
     tree = pmd.TableTree([-1, 0, 0], {"total": query}, prior=prior)
-    fixed, n = tree._fixed, np.arange(21)
+    fixed, n = tree._fixed, np.arange(1, 20)
     logs = -0.5 * ((8 - n) / 9) ** 2 - 0.5 * ((n - 6) / 9) ** 2
     p = np.exp(logs) / np.exp(logs).sum()
-    state = state_of(fixed, tree._released, (np.array([0]), np.array([1]), np.array([20])))
-    sweep = broken_sweep(*BY_SIZE) if is_broken else compiled.sweep
+    people = (np.array([0, 1]), np.array([1, 1]), np.array([15, 5]))
+    state = state_of(fixed, tree._released, people)
+    only = ("range(0 if fixed.exact[fixed.leaf[b]] else visits)", "range(0)")
+    sweep = broken_sweep(*only, *(BY_SIZE if is_broken else ()))
     rng, made = np.random.default_rng(5), np.zeros((4, 2), dtype=np.int64)
     drawn = np.empty(40_000)
     for k in range(drawn.size):
