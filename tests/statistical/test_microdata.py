@@ -95,10 +95,10 @@ def worst(draws, people, probabilities, there=True):
     return max(z)
 
 
-def sampled(model, seed=1):
+def sampled(model, seed=1, draws=4_000):
     with model:
         idata = pmd.sample(
-            4_000,
+            draws,
             tune=500,
             chains=2,
             cores=1,
@@ -165,7 +165,7 @@ def test_suppressed_and_rounded_tables_and_exact_margins_are_those_of_enumeratio
     model = graphical(given, n=n)
     with model:
         pmd.invariant("all of c", pmd.statistics.counts(model["person_c"], 2), [2, 4])
-    _, draws = sampled(model)
+    _, draws = sampled(model, draws=8_000)
     people = People((2, 2, 2), tables_of(model), range(n, n + 1))
     ab, bc = people.of("ab"), people.of("bc")
     hidden = np.isnan(shown)
