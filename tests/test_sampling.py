@@ -17,6 +17,7 @@ from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.plain_models import parts_of, same_parts
 from pymc_dapper.sampling import _stand_still_apart, _tell_of_hierarchies
+from tests.assignment.models import with_table_and_records
 from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
 
@@ -69,14 +70,7 @@ def test_what_pymc_compiles_is_compiled_once_more_without_accelerations(monkeypa
 
 @pytest.fixture(scope="module")
 def table_and_records():
-    with pm.Model() as model:
-        p = pm.Dirichlet("p", np.ones(3))
-        table = pm.Multinomial("table", 60, p)
-        total = pm.Poisson("total", 5)
-        x = pm.Bernoulli("x", 0.3, shape=7)
-        pmd.LaplaceMechanism(2.0).potential("cells", table, released=[20.0, 25.0, 13.0])
-        pmd.LaplaceMechanism(2.0).potential("sum", total + x.sum(), released=7.0)
-    return model
+    return with_table_and_records()
 
 
 @pytest.fixture

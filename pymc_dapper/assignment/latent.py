@@ -11,7 +11,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.readings import Readings
-from pymc_dapper.assignment.releases import check_generated, why_no_records
+from pymc_dapper.assignment.refusals import check_generated, why_no_records
 from pymc_dapper.graphs.dependence import integrated_out, records_seen
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.records.reading.finite import possible_values

@@ -69,7 +69,9 @@ def _room(plan: Plan, chain: int, goes_on: bool) -> dict[str, np.ndarray]:
     return room
 
 
-def _write(file: Path, done: int, made: np.ndarray, rng: np.random.Generator, now: Entries) -> None:
+def write_state(
+    file: Path, done: int, made: np.ndarray, rng: np.random.Generator, now: Entries
+) -> None:
     """Write a state, completely or not at all."""
     beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
     np.savez(beside, done, made, json.dumps(rng.bit_generator.state), *now)
@@ -118,7 +120,7 @@ def run(
             if file is not None:
                 for x in room.values():
                     x.flush()  # type: ignore[attr-defined]
-                _write(file, done, made, rng, now)
+                write_state(file, done, made, rng, now)
             state = state_of(fixed, released, now)
     return Finished(room, made, misfits(fixed, state.residual))
 

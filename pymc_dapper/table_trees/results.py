@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import fft, special, stats
 
 from pymc_dapper.counts.trees.streaming import claim, import_arrow
 from pymc_dapper.counts.trees.tree import read_quantiles
@@ -97,54 +96,20 @@ class TableDraws:
 
 def _summary(x: np.ndarray, shares: np.ndarray) -> TableSummary:
     """Summarise draws of shape (chains, draws, areas, classes)."""
+    from arviz_stats.base import array_stats
+
     of = np.moveaxis(x.reshape(-1, *x.shape[2:]), 0, -1)
-    mixed = np.full((2, *x.shape[2:]), np.nan)
-    moved = np.ptp(of, axis=-1) > 0
-    mixed[:, moved] = _mixing(x[:, :, moved])
-    quantiles = np.quantile(of, shares, axis=-1, method="inverted_cdf")
-    return TableSummary(of.mean(axis=-1), of.std(axis=-1), np.moveaxis(quantiles, 0, -1), *mixed)
-
-
-def _mixing(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return effective draws and R-hat, of ranks and of split chains, for many counts at once.
-
-    As Vehtari et al. (2021, Bayesian Analysis 16:667) define them. Draws have shape (chains, draws,
-    counts), and no count is the same in all draws.
-    """
-    n = x.shape[1] // 2
-    if n < 2 or x.shape[2] == 0:
-        return (np.full(x.shape[2], np.nan),) * 2
-    halves = np.moveaxis(np.concatenate([x[:, :n], x[:, -n:]]), -1, 0)
-    z, size = _normal_scores(halves), halves[0].size
-    folded = _normal_scores(np.abs(halves - np.median(halves, axis=(1, 2), keepdims=True)))
-    means, within = z.mean(axis=2), z.var(axis=2, ddof=1).mean(axis=1)
-    long = fft.next_fast_len(2 * n, real=True)
-    power = np.abs(fft.rfft(z - means[..., None], long)) ** 2
-    with_itself = fft.irfft(power.mean(axis=1), long)[:, :n] / n
-    whole = with_itself[:, :1] + means.var(axis=1, ddof=1)[:, None]
-    rho = 1 - (within[:, None] - with_itself) / whole
-    rho[:, 0] = 1
-    # Sums of two neighbours are positive in theory: what comes after the first that isn't is noise.
-    pairs = rho[:, : n - n % 2].reshape(len(rho), -1, 2)
-    sums = pairs.sum(axis=2)
-    sums[:, -1] = -1
-    signal = np.logical_and.accumulate(sums > 0, axis=1)
-    rest = pairs[np.arange(len(rho)), signal.sum(axis=1), 0].clip(0)
-    time = 2 * np.where(signal, np.minimum.accumulate(sums, axis=1), 0).sum(axis=1) - 1 + rest
-    r_hat = np.fmax(_r_hat(z), _r_hat(folded))
-    return size / np.maximum(time, 1 / np.log10(size)), r_hat
-
-
-def _normal_scores(x: np.ndarray) -> np.ndarray:
-    """Return normal quantiles of ranks among all draws of a count."""
-    ranks = stats.rankdata(x.reshape(len(x), -1), axis=1)
-    return special.ndtri((ranks - 0.375) / (ranks.shape[1] + 0.25)).reshape(x.shape)
-
-
-def _r_hat(z: np.ndarray) -> np.ndarray:
+    sizes = np.full((2, *x.shape[2:]), np.nan)
+    moved = np.argwhere(np.ptp(of, axis=-1) > 0)
     with np.errstate(divide="ignore", invalid="ignore"):  # of chains that stand still
-        between = z.mean(axis=2).var(axis=1, ddof=1) / z.var(axis=2, ddof=1).mean(axis=1)
-    return np.sqrt(1 - 1 / z.shape[2] + between)
+        for a, k in moved:
+            one = x[:, :, a, k].astype(float)
+            sizes[0, a, k] = array_stats.ess(one, chain_axis=0, draw_axis=1, method="bulk")
+            sizes[1, a, k] = array_stats.rhat(one, chain_axis=0, draw_axis=1)
+            if np.isnan(sizes[1, a, k]):
+                sizes[1, a, k] = np.inf
+    quantiles = np.quantile(of, shares, axis=-1, method="inverted_cdf")
+    return TableSummary(of.mean(axis=-1), of.std(axis=-1), np.moveaxis(quantiles, 0, -1), *sizes)
 
 
 def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:

@@ -54,3 +54,15 @@ def with_public_data(mu, n):
 def parameters_of_one_length(mu, n):
     effect = pm.Normal("effect", mu, 1, shape=n)
     return pm.Normal("x", effect[np.arange(n)[::-1]], 1, shape=n)
+
+
+def with_table_and_records():
+    """A model of a table, of a total, and of records."""
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        table = pm.Multinomial("table", 60, p)
+        total = pm.Poisson("total", 5)
+        x = pm.Bernoulli("x", 0.3, shape=7)
+        pmd.LaplaceMechanism(2.0).potential("cells", table, released=[20.0, 25.0, 13.0])
+        pmd.LaplaceMechanism(2.0).potential("sum", total + x.sum(), released=7.0)
+    return model

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pymc_dapper.table_trees.chain import _write, misfits, open_totals, read_state
+from pymc_dapper.table_trees.chain import misfits, open_totals, read_state, write_state
 from tests.table_trees.small import example
 
 
@@ -11,7 +11,7 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
     rng.random(3)
     made = np.arange(8).reshape(4, 2)
     now = (np.array([0, 1]), np.array([2, 3]), np.array([5, 6]))
-    _write(tmp_path / "state.npz", 4, made, rng, now)
+    write_state(tmp_path / "state.npz", 4, made, rng, now)
     done, counted, same, entries = read_state(tmp_path / "state.npz")
     assert done == 4
     np.testing.assert_array_equal(counted, made)

@@ -22,7 +22,8 @@ def test_summaries_are_those_of_the_draws(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.quantiles[..., 0], counts[4])
     np.testing.assert_array_equal(found.quantiles[..., 2], counts[94])
     one = x[:, :, 1, 0].astype(float)
-    assert found.r_hat[1, 0] == pytest.approx(array_stats.rhat(one, chain_axis=0, draw_axis=1))
+    assert found.ess[1, 0] == array_stats.ess(one, chain_axis=0, draw_axis=1, method="bulk")
+    assert found.r_hat[1, 0] == array_stats.rhat(one, chain_axis=0, draw_axis=1)
 
     frame = pd.read_parquet(tmp_path / "age.parquet")
     assert frame["area"].tolist() == [0, 0, 3, 3, 5, 5]
@@ -33,30 +34,6 @@ def test_summaries_are_those_of_the_draws(tmp_path, monkeypatch):
         drawn["sex"]
     with pytest.raises(KeyError, match="no margin 'sex'"):
         drawn.summary("sex")
-
-
-@pytest.mark.parametrize("draws", [400, 401])
-def test_effective_draws_and_r_hat_are_those_of_arviz(draws):
-    """Autoregressive chains of counts, from those that alternate to slow ones."""
-    rng = np.random.default_rng(1)
-    memory, y = np.linspace(-0.5, 0.9, 40), rng.normal(size=(2, draws, 40))
-    for t in range(1, draws):
-        y[:, t] = memory * y[:, t - 1] + np.sqrt(1 - memory**2) * y[:, t]
-    x = np.floor(np.exp(y)).astype(np.int32)
-    ess, r_hat = results._mixing(x)
-    of = {"chain_axis": 0, "draw_axis": 1}
-    each = [x[:, :, k].astype(float) for k in range(40)]
-    np.testing.assert_allclose(r_hat, [array_stats.rhat(one, **of) for one in each], rtol=1e-12)
-    known = [array_stats.ess(one, method="bulk", **of) for one in each]
-    np.testing.assert_allclose(ess, known, rtol=1e-9)
-
-
-def test_a_few_draws_and_one_chain():
-    few = results._mixing(np.arange(6).reshape(2, 3, 1))
-    assert np.isnan(few).all()
-    ess, r_hat = results._mixing(np.random.default_rng(1).poisson(3.0, (1, 500, 8)))
-    assert (ess > 300).all()
-    assert (r_hat < 1.02).all()
 
 
 def test_chains_that_stand_still_apart_are_told():

@@ -34,7 +34,7 @@ def test_totals_alone_are_those_of_count_tree():
 
 def killed_after(n_writings, monkeypatch, sample):
     """Interrupt a run after its state was written so many times."""
-    write, left = chain_module._write, [n_writings]
+    write, left = chain_module.write_state, [n_writings]
 
     def killed(*args):
         write(*args)
@@ -43,7 +43,7 @@ def killed_after(n_writings, monkeypatch, sample):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(chain_module, "_write", killed)
+        patched.setattr(chain_module, "write_state", killed)
         with pytest.raises(KeyboardInterrupt):
             sample()
 

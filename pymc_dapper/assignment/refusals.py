@@ -1,4 +1,4 @@
-"""Releases of a model: whether they are known, and whether they see free variables."""
+"""What is refused: releases that aren't known yet, and models whose releases see nothing free."""
 
 from pymc.model import Model
 from pytensor.graph.traversal import ancestors
