@@ -3,7 +3,7 @@
     python -m benchmarks.class_modes ../shared/data/adult.csv.gz --fits 8
 
 Classes are fitted to the tables from random starts. Of each fit: its marginal likelihood, by
-Laplace's approximation with people summed out; then two classes are joined, given people drawn by
+Laplace's approximation with people marginalised; then two classes are joined, given people drawn by
 the fit (Dahl 2005: people are put into one of two classes in turn).
 
 Counts of cells are taken as normal, with their exact mean and covariance. Parameters are logarithms
@@ -193,7 +193,7 @@ def share_out(people, of_second, sizes):
 
 
 def log_classes(people, sizes):
-    """Log probability of a class's people, with its probabilities summed out, and its weight's."""
+    """Log probability of a class's people, its probabilities marginalised, and its weight's."""
     found = gammaln(len(people) + 1)
     for column, size in zip(people.T, sizes, strict=True):
         found += gammaln(np.bincount(column, minlength=size) + 1).sum()

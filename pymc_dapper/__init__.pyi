@@ -19,7 +19,6 @@ from . import (
 )
 from .assignment.steps import assign_steps
 from .budget import ZCDP, ApproxDP, PureDP
-from .collapsing.step import CollapsedStep
 from .conjugacy.step import ConjugateStep
 from .counts.reading import invariant
 from .counts.step import CountStep
@@ -34,6 +33,7 @@ from .graphs.errors import (
 )
 from .graphs.ops import action_of
 from .interweaving.step import InterweaveStep
+from .marginalised.step import MarginalisedStep
 from .mechanisms import (
     CellKey,
     CustomMechanism,
@@ -80,7 +80,6 @@ __all__ = [
     "ZCDP",
     "ApproxDP",
     "CellKey",
-    "CollapsedStep",
     "ConjugateStep",
     "CountStep",
     "CountTree",
@@ -98,6 +97,7 @@ __all__ = [
     "KNormMechanism",
     "LInfMechanism",
     "LaplaceMechanism",
+    "MarginalisedStep",
     "Mechanism",
     "NoisyMaxMechanism",
     "NoisyStats",

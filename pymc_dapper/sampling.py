@@ -203,7 +203,7 @@ def sample(
     keep_records: bool = False,
     conjugate: bool = True,
     interweave: bool = True,
-    collapse: bool = True,
+    marginalise: bool = True,
     tabulate: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
@@ -232,7 +232,7 @@ def sample(
     interweave : bool, default True
         Whether to add an :class:`InterweaveStep`, which keeps chains mixing at small budgets. It is
         compiled in tuning, if a chain needs it; ``tune`` must be more than 40 for that.
-    collapse : bool, default True
+    marginalise : bool, default True
         Whether to sum counts out of NUTS' log-density, if possible.
     tabulate : bool, default True
         Whether records with few values may be sampled as the table of their counts, if a sweep over
@@ -304,7 +304,7 @@ def sample(
             latent,
             conjugate=conjugate,
             interweave=interweave,
-            collapse=collapse,
+            marginalise=marginalise,
             dapper=dapper,
             nuts=nuts,
             compile_kwargs=kwargs.get("compile_kwargs"),

@@ -39,7 +39,7 @@ LONGEST = (
     "distributions/test_discrete_gaussian.py",
     "test_sampling.py",
     "test_caches.py",
-    "statistical/test_collapsed.py",
+    "statistical/test_marginalised.py",
     "assignment/test_latent.py",
     "statistical/test_separable.py",
     "statistical/test_known_totals.py",

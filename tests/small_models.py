@@ -53,11 +53,11 @@ def counts():
     with pm.Model() as model:
         cells = pm.Poisson("cells", [30.0, 20.0, 10.0])
         pmd.LaplaceMechanism(2.0).potential("s", cells, released=np.array([33.0, 18.0, 7.0]))
-    return model, {"collapse": False}
+    return model, {"marginalise": False}
 
 
-def collapsed():
-    """Counts summed out."""
+def marginalised():
+    """Counts marginalised."""
     with pm.Model() as model:
         rate = pm.LogNormal("rate", 3, 0.5, shape=3)
         cells = pm.Poisson("cells", rate)
@@ -77,5 +77,5 @@ def unknown_number():
     return model, {}
 
 
-KINDS = answers, records, table, regression, counts, collapsed, unknown_number
+KINDS = answers, records, table, regression, counts, marginalised, unknown_number
 MODELS = {each.__name__: each for each in KINDS}

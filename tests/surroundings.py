@@ -9,7 +9,6 @@ from pytensor.compile import mode
 
 from pymc_dapper import DapperStep, InterweaveStep, SizeStep, garbage
 from pymc_dapper.backend.in_python import in_python
-from pymc_dapper.collapsing.step import CollapsedStep
 from pymc_dapper.conjugacy import families, rules
 from pymc_dapper.conjugacy import step as conjugate
 from pymc_dapper.counts import step as counts
@@ -18,6 +17,7 @@ from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.start import Starts
 from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
+from pymc_dapper.marginalised.step import MarginalisedStep
 from pymc_dapper.steps import conditional_nuts
 from tests.evaluated_in_python import evaluated_in_python
 
@@ -67,7 +67,7 @@ def nothing_compiled():
         patch.setattr(DapperStep, "_update", _nothing)
         patch.setattr(DapperStep, "_check_compiled", _nothing)
         patch.setattr(InterweaveStep, "_check_compiled", _nothing)
-        patch.setattr(CollapsedStep, "_check_compiled", _nothing)
+        patch.setattr(MarginalisedStep, "_check_compiled", _nothing)
         patch.setattr(conditional_nuts, "_compile", _nothing)
         patch.setattr(conjugate.ConjugateStep, "_update", _nothing)
         patch.setattr(SizeStep, "_compile", _nothing)

@@ -26,7 +26,7 @@ CALLS = {
     "DapperStep": lambda m: pmd.DapperStep([m["record"], m["income"]], model=m),
     "CountStep": lambda m: pmd.CountStep([m["record"]], model=m),
     "ConjugateStep": lambda m: pmd.ConjugateStep([m["p"]], model=m),
-    "CollapsedStep": lambda m: pmd.CollapsedStep([m["p"]], counts=[m["record"]], model=m),
+    "MarginalisedStep": lambda m: pmd.MarginalisedStep([m["p"]], counts=[m["record"]], model=m),
     "InterweaveStep": lambda m: pmd.InterweaveStep([m["p"]], records=[m["record"]], model=m),
     "FunctionStep": lambda m: pmd.FunctionStep([m["p"]], lambda rng, _: {"p": 0.5}, model=m),
     "assign_steps": lambda m: pmd.assign_steps([m["record"]], m),

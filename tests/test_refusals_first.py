@@ -44,7 +44,9 @@ def table():
 
 def test_all_steps_describe_how_a_model_is_read():
     model = means()
-    steps = read_steps(find_latent(model, None, None), True, True, None, None, None, collapse=True)
+    steps = read_steps(
+        find_latent(model, None, None), True, True, None, None, None, marginalise=True
+    )
     described = [step.describe() for step in steps if hasattr(step, "describe")]
     assert len(described) == 3 == len(steps) - 1
     with pytest.raises(Compiled):

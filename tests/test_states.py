@@ -8,12 +8,12 @@ import pytest
 from pytensor.graph.traversal import io_toposort
 
 from pymc_dapper import (
-    CollapsedStep,
     ConjugateStep,
     CountStep,
     DapperStep,
     FunctionStep,
     InterweaveStep,
+    MarginalisedStep,
     SizeStep,
     present,
 )
@@ -45,7 +45,7 @@ STEPS = {
     "DapperStep": lambda m: DapperStep([m["record"]], track_records=True),
     "InterweaveStep": lambda m: InterweaveStep([m["mu"], m["sigma"]], records=[m["record"]]),
     "CountStep": lambda m: CountStep([m["count"]]),
-    "CollapsedStep": lambda m: CollapsedStep([m["rate"]], counts=[m["area"]]),
+    "MarginalisedStep": lambda m: MarginalisedStep([m["rate"]], counts=[m["area"]]),
     "SizeStep": lambda m: SizeStep([m["n"]]),
     "ConjugateStep": lambda m: ConjugateStep([m["mu"]]),
     "FunctionStep": lambda m: FunctionStep([m["mu"]], draw=lambda rng, point: {"mu": 0.0}),

@@ -191,7 +191,7 @@ VALID = {
         "draws": 2,
         "random_seed": 1,
     },
-    "CollapsedStep": lambda: {
+    "MarginalisedStep": lambda: {
         "vars": [MODEL["p"]],
         "counts": [MODEL["total"]],
         "nuts": {},
@@ -523,7 +523,7 @@ def of_mechanism(name):
 STOPS = {
     "DapperStep": ["records.step:read_model"],
     "CountStep": ["counts.step:read_counts", "counts.step:read_conditionals"],
-    "CollapsedStep": ["collapsing.step:read_collapsed"],
+    "MarginalisedStep": ["marginalised.step:read_marginalised"],
     "InterweaveStep": ["interweaving.step:read_non_centred"],
     "ConjugateStep": ["conjugacy.step:read_conditionals"],
     "FunctionStep": ["steps.function:_CheckedDraw"],

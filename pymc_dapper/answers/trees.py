@@ -141,7 +141,7 @@ class SumsTree:
         return forest, forest.solve()
 
     def log_evidence(self, prior: tuple[float, float] | None = None) -> float:
-        """Return the log-probability of all known sums, cells summed out; -inf if impossible.
+        """Return the log-probability of all known sums, cells marginalised; -inf if impossible.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.step import ConjugateStep
-from pymc_dapper.graphs.errors import NotCollapsibleError
+from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.reading import (
@@ -128,22 +128,22 @@ def moved_by_nuts(
     return [rv for rv in left if rv not in drawn and rv.dtype in continuous_types]
 
 
-def collapsed_step(
+def marginalised_step(
     readings: Readings,
     moved: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
     nuts: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> Step | None:
-    """Build the step that moves parameters with counts summed out, if they can be."""
-    from pymc_dapper.collapsing.reading.model import read_collapsed
-    from pymc_dapper.collapsing.step import CollapsedStep
+    """Build the step that moves parameters with counts marginalised, if they can be."""
+    from pymc_dapper.marginalised.reading.model import read_marginalised
+    from pymc_dapper.marginalised.step import MarginalisedStep
 
     values, summed = ([readings.model.rvs_to_values[rv] for rv in rvs] for rvs in (moved, counts))
     try:
-        reading = read_collapsed(readings.model, values, summed)
-        return CollapsedStep.of_reading(reading, moved, counts=counts, nuts=nuts, **options)
-    except NotCollapsibleError:
+        reading = read_marginalised(readings.model, values, summed)
+        return MarginalisedStep.of_reading(reading, moved, counts=counts, nuts=nuts, **options)
+    except NotMarginalisableError:
         return None
 
 

@@ -12,10 +12,10 @@ from pymc_dapper.assignment.latent import Latent, find_latent
 from pymc_dapper.assignment.left_out import warn_of_left_out
 from pymc_dapper.assignment.parameters import (
     UnbuiltNuts,
-    collapsed_step,
     compile_step,
     hierarchy_steps,
     interweave_steps,
+    marginalised_step,
     moved_by_nuts,
     parameter_steps,
     read_alone,
@@ -25,7 +25,7 @@ from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.marginal import integrable_parameters
 from pymc_dapper.context import model_to_read, the_model
-from pymc_dapper.graphs.errors import NotCollapsibleError
+from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.sizes.step import SizeStep
@@ -41,7 +41,7 @@ def assign_steps(
     counts: Variable | Sequence[Variable] | None = None,
     conjugate: bool = True,
     interweave: bool = True,
-    collapse: bool = True,
+    marginalise: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
     compile_kwargs: Mapping[str, Any] | None = None,
@@ -54,7 +54,7 @@ def assign_steps(
     - :class:`CountStep` takes the counts, and their parameters that can be integrated out.
     - :class:`ConjugateStep` takes the parameters with a known conditional distribution.
     - NUTS takes the other continuous parameters. If these have Binomial or Poisson counts with
-      separate noise, :class:`CollapsedStep` takes both, and sums the counts out.
+      separate noise, :class:`MarginalisedStep` takes both, and marginalises the counts.
     - :class:`InterweaveStep` also moves the continuous parameters of the records, together with the
       records, so that the chain mixes at small privacy budgets. If all records are integrated out
       (:func:`tabulate`), it takes up to 16 parameters alone. A second one moves parameters of a
@@ -88,8 +88,8 @@ def assign_steps(
         Whether to add an :class:`InterweaveStep` if it knows a map for the records' distribution.
         Its moves are compiled in tuning, if parameters are seen to forget slowly (which takes more
         than 40 iterations), and tuning chooses how many are worth their cost.
-    collapse : bool, default True
-        Whether NUTS moves parameters with counts summed out, if possible. Otherwise
+    marginalise : bool, default True
+        Whether NUTS moves parameters with counts marginalised, if possible. Otherwise
         :class:`CountStep` and NUTS move them in turn.
     dapper : dict, optional
         Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
@@ -133,7 +133,7 @@ def assign_steps(
             find_latent(model, records, counts),
             conjugate=conjugate,
             interweave=interweave,
-            collapse=collapse,
+            marginalise=marginalise,
             dapper=dapper,
             nuts=nuts,
             compile_kwargs=compile_kwargs,
@@ -148,7 +148,7 @@ def choose_steps(
     *,
     conjugate: bool,
     interweave: bool,
-    collapse: bool,
+    marginalise: bool,
     dapper: Mapping[str, Any] | None,
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
@@ -159,11 +159,11 @@ def choose_steps(
     """
     choices = (latent, conjugate, interweave, dapper, nuts, compile_kwargs)
     try:
-        steps = read_steps(*choices, collapse=flag(collapse, "collapse"))
+        steps = read_steps(*choices, marginalise=flag(marginalise, "marginalise"))
         warn_of_left_out(latent, steps)
         return [compile_step(step) for step in steps]
-    except NotCollapsibleError:  # by their noise, which is evaluated after it is compiled
-        return [compile_step(step) for step in read_steps(*choices, collapse=False)]
+    except NotMarginalisableError:  # by their noise, which is evaluated after it is compiled
+        return [compile_step(step) for step in read_steps(*choices, marginalise=False)]
 
 
 def read_steps(
@@ -174,7 +174,7 @@ def read_steps(
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
     *,
-    collapse: bool,
+    marginalise: bool,
 ) -> list[Step | UnbuiltNuts]:
     """Choose the steps and have them read the model, but compile nothing."""
     readings, model = latent.readings, latent.readings.model
@@ -207,11 +207,11 @@ def read_steps(
         drawn_with_counts = [rv for conditional in integrated for rv in conditional.rvs]
         left = [rv for rv in left if rv not in drawn_with_counts]
         moved = moved_by_nuts(readings, left, conjugate, present)
-        collapsed = None
-        if collapse and moved and not drawn_with_counts:
-            collapsed = collapsed_step(readings, moved, latent.counts, nuts, options)
-        if collapsed is not None:
-            steps.append(collapsed)
+        marginalised = None
+        if marginalise and moved and not drawn_with_counts:
+            marginalised = marginalised_step(readings, moved, latent.counts, nuts, options)
+        if marginalised is not None:
+            steps.append(marginalised)
             left, nuts = [rv for rv in left if rv not in moved], {}
             latent = replace(latent, counts=[])
         else:

@@ -13,7 +13,7 @@ class UnknownOperationError(ReadingError):
     """An operation on the record axis that the reader has no rule for."""
 
 
-class NotCollapsibleError(ReadingError):
+class NotMarginalisableError(ReadingError):
     """Counts can't be marginalised from the density that moves parameters."""
 
 

@@ -20,8 +20,8 @@ REMEDIES = {
     "the model allows that",
     "ConjugateStep": "It draws its parameters together: pass fewer at a time, or let NUTS move "
     "them (conjugate=False)",
-    "CollapsedStep": "It holds a table of weights for each count: take fewer counts, or let "
-    "CountStep move them (collapse=False)",
+    "MarginalisedStep": "It holds a table of weights for each count: take fewer counts, or let "
+    "CountStep move them (marginalise=False)",
     "InterweaveStep": "It holds the noise of all records: take fewer records, or leave it out "
     "(interweave=False)",
     "BoundaryStep": "It holds the noise of all people: leave it out (interweave=False)",

@@ -80,7 +80,7 @@ class GibbsStep(CompoundStep):
     Notes
     -----
     Blocks need compiled steps for all variables of the model, small data, and 2,000 iterations to
-    go. NUTS, :class:`FunctionStep`, :class:`CollapsedStep` (which has NUTS within it) and counts
+    go. NUTS, :class:`FunctionStep`, :class:`MarginalisedStep` (which has NUTS within it) and counts
     drawn on a tree are computed in Python in each iteration. Steps are called one after the other
     while one of them tunes itself, looks for a possible start, lets records walk or exchange, or
     looks at the chain for a warning. The loop is compiled before a chain's first block, in up to a

@@ -33,7 +33,7 @@ STEP_OPTIONS = (
     "counts",
     "conjugate",
     "interweave",
-    "collapse",
+    "marginalise",
     "dapper",
     "nuts",
     "target_accept",

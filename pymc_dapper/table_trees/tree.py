@@ -59,7 +59,7 @@ class TableTree:
     -----
     The prior: a block's total n follows ``prior``. Each of its people is in cell c with probability
     p[c], and p is shared by all blocks of a group, with p ~ Dirichlet(concentration). The p are
-    summed out. So blocks of a group differ in their proportions by chance alone, as far as the
+    marginalised. So blocks of a group differ in their proportions by chance alone, as far as the
     prior knows, and groups are independent.
 
     The moves are Metropolis's: two cells of a group exchange as many people as the prior and the

@@ -44,15 +44,15 @@ def areas(noise=lambda x: pmd.DiscreteGaussianMechanism(3.0).potential("s", x, r
 def test_counts_are_summed_out_of_the_log_density_that_nuts_sees():
     # What is drawn from its conditional isn't above the counts.
     assert assigned(areas()) == [
-        ("CollapsedStep", ["effect", "tau_log__", "x"]),
+        ("MarginalisedStep", ["effect", "tau_log__", "x"]),
         ("ConjugateStep", ["mu"]),
         ("InterweaveStep", ["mu", "tau_log__"]),
     ]
     assert assigned(areas(), conjugate=False) == [
-        ("CollapsedStep", ["effect", "mu", "tau_log__", "x"]),
+        ("MarginalisedStep", ["effect", "mu", "tau_log__", "x"]),
         ("InterweaveStep", ["mu", "tau_log__"]),
     ]
-    apart = [name for name, _ in assigned(areas(), collapse=False, interweave=False)]
+    apart = [name for name, _ in assigned(areas(), marginalise=False, interweave=False)]
     assert apart == ["CountStep", "ConjugateStep", "NUTS"]
     step, *_ = pmd.assign_steps(model=areas(), nuts={"target_accept": 0.93})
     assert step.nuts.target_accept == 0.93

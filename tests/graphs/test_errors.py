@@ -15,7 +15,7 @@ WHATEVER_HAPPENS = {
 }
 """Where all exceptions are caught, and why."""
 ALL = {"Exception", "BaseException", "TypeError", "AttributeError", "NameError", "KeyError"}
-READERS = ("conjugacy", "collapsing", "counts", "graphs", "interweaving", "plausibility")
+READERS = ("conjugacy", "marginalised", "counts", "graphs", "interweaving", "plausibility")
 READERS += ("records", "sizes", "steps", "studies", "tabulation")
 
 

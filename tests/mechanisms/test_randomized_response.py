@@ -223,7 +223,7 @@ def test_proposals_are_draws_given_the_answers(step):
 
 
 def exact_p(keep):
-    """Posterior of p with records summed out."""
+    """Posterior of p with records marginalised."""
     p = np.linspace(1e-9, 1 - 1e-9, 2001)
     says_yes = p * keep + (1 - p) * (1 - keep)
     yes = ANSWERS.sum()

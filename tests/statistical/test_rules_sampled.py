@@ -358,7 +358,7 @@ def test_chains_for_each_rule_are_exact_and_for_a_mistaken_rule_are_not():
                     case.add(f"{name}, {kind}", x[row])
         # PyMC's own NUTS would evaluate, and compile, all rules of counts and records, too.
         steps = pmd.assign_steps(
-            [record], counts=[count], conjugate=False, interweave=False, collapse=False
+            [record], counts=[count], conjugate=False, interweave=False, marginalise=False
         )
         # Records mix slowest, and a sweep of them takes a fiftieth of NUTS's time.
         [sweep] = [step for step in steps if isinstance(step, pmd.DapperStep)]

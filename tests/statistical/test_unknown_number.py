@@ -34,7 +34,7 @@ DRAWS = 15_000
 
 
 def enumerated():
-    """Weights of all numbers n and totals t, shape (n, t), with the records summed out."""
+    """Weights of all numbers n and totals t, shape (n, t), with the records marginalised."""
     n, t = np.arange(ROOM + 1)[:, None], np.arange(ROOM + 1)
     log_w = -np.abs(RELEASED[0] - n) / 1.5 - np.abs(RELEASED[1] - t)
     with np.errstate(divide="ignore"):

@@ -39,7 +39,7 @@ def step_of(model, draw, **kwargs):
 
 
 def posterior():
-    """Exact: the count is summed out, and p is a mixture of Betas."""
+    """Exact: the count is marginalised, and p is a mixture of Betas."""
     counts = np.arange(N + 1)
     log_weights = stats.betabinom.logpmf(counts, N, 3, 3) - np.abs(RELEASED - counts) / SCALE
     weights = np.exp(log_weights - log_weights.max())

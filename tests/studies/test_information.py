@@ -58,7 +58,7 @@ def test_missing_information_of_parameters_above_counts(integrated_out):
             **functions.FAST,
             **DEFAULTS,
             "conjugate": integrated_out,
-            "collapse": False,
+            "marginalise": False,
         },
     )
     [cell] = read_grid({"share": [0.3]}, 1).cells

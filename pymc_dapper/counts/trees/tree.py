@@ -188,7 +188,7 @@ class CountTree:
         return self._solved
 
     def log_evidence(self, *, executor: Executor | None = None) -> float:
-        """Return the log-probability of the release, with counts summed out.
+        """Return the log-probability of the release, with counts marginalised.
 
         Parameters
         ----------

@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 from pymc_dapper.backend.in_python import in_python
-from pymc_dapper.collapsing.kernels import sums
+from pymc_dapper.marginalised.kernels import sums
 
 tabulate, sum_counts = in_python(sums.tabulate), in_python(sums.sum_counts)
 pack, unpack = in_python(sums.pack), in_python(sums.unpack)

@@ -1,4 +1,4 @@
-"""Models with counts that can be summed out, few enough to go through all of them."""
+"""Models with counts that can be marginalised, few enough to go through all of them."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Read a PyMC model: its log-density with counts summed out.
+"""Read a PyMC model: its log-density with counts marginalised.
 
 Given the parameters, the counts must be independent: Binomial or Poisson, each with its own noise,
 which doesn't depend on parameters.
@@ -16,7 +16,7 @@ from pytensor.tensor.random.basic import BinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_factors
-from pymc_dapper.graphs.errors import NotCollapsibleError
+from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
@@ -25,12 +25,12 @@ NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
     BinomialRV: lambda n, p: (pt.log(p) - pt.log1p(-p), n),
     PoissonRV: lambda mu: (pt.log(mu), pt.constant(np.inf)),
 }
-"""Natural parameter and largest value of the counts that can be summed out."""
+"""Natural parameter and largest value of the counts that can be marginalised."""
 
 
 @dataclass(frozen=True, eq=False)
-class CollapsedModel(Reading):
-    """A model's log-density with counts summed out (:mod:`pymc_dapper.collapsing.kernels.sums`).
+class MarginalisedModel(Reading):
+    """A log-density with counts marginalised (:mod:`pymc_dapper.marginalised.kernels.sums`).
 
     That is the logarithm of sums of weights, relative to those of possible counts, and
     ``log_density`` at these.
@@ -68,18 +68,18 @@ class CollapsedModel(Reading):
         return [name for name in self.noise.as_written if name not in own]
 
 
-def read_collapsed(
+def read_marginalised(
     model: Model,
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
-) -> CollapsedModel:
-    """Check that counts can be summed out of the density that moves parameters.
+) -> MarginalisedModel:
+    """Check that counts can be marginalised of the density that moves parameters.
 
     Both are value variables.
 
     Raises
     ------
-    NotCollapsibleError
+    NotMarginalisableError
         If they can't, with the reason.
     """
     rvs = [model.values_to_rvs[value] for value in counts]
@@ -110,7 +110,7 @@ def read_collapsed(
             ", ".join(f"'{name}'" for name in priors),
             "their distribution depends on none of the parameters",
         )
-    return CollapsedModel(
+    return MarginalisedModel(
         view=view,
         data={**noise.data, **view.data_in([naturals, largest])},
         counts=tuple(counts),
@@ -172,9 +172,9 @@ def _check_noise(noise: CountReading, model: Model) -> None:
             raise refused(names, f"{factors} depends on several of them at once")
 
 
-def refused(counts: str, reason: str) -> NotCollapsibleError:
-    """Make the error for counts, by their names, that can't be summed out."""
-    return NotCollapsibleError(
-        f"the counts {counts} can't be summed out: {reason}. Use CountStep for them, and another "
+def refused(counts: str, reason: str) -> NotMarginalisableError:
+    """Make the error for counts, by their names, that can't be marginalised."""
+    return NotMarginalisableError(
+        f"the counts {counts} can't be marginalised: {reason}. Use CountStep for them, and another "
         "step for the parameters"
     )

@@ -1,4 +1,4 @@
-"""CollapsedStep: parameters moved by NUTS with the counts summed out, and counts drawn exactly."""
+"""MarginalisedStep: parameters moved by NUTS, counts marginalised and drawn exactly."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,12 +18,12 @@ from pymc_dapper.backend.internals import (
     dataclass_state,
 )
 from pymc_dapper.checks import options as options_of
-from pymc_dapper.collapsing.compiled.sums import compile_sums
-from pymc_dapper.collapsing.reading.model import read_collapsed
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
+from pymc_dapper.marginalised.compiled.sums import compile_sums
+from pymc_dapper.marginalised.reading.model import read_marginalised
 from pymc_dapper.plausibility import check_releases
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
@@ -34,21 +34,21 @@ TOLERANCE = 1e-8
 
 
 @dataclass_state
-class CollapsedStepState(StepMethodState):
+class MarginalisedStepState(StepMethodState):
     """The state that a chain needs to continue exactly where it stopped."""
 
     nuts: StepMethodState
 
 
-class CollapsedStep(Step):
-    """Move parameters by NUTS with the counts below them summed out, and draw the counts.
+class MarginalisedStep(Step):
+    """Move parameters by NUTS with the counts below them marginalised, and draw the counts.
 
-    If noise is large, a chain that moves counts and parameters in turn mixes slowly. This step sums
-    the counts out: NUTS uses the log-density of the release given the parameters. The counts are
-    then drawn from their conditional distribution. Together this moves both at once.
+    If noise is large, a chain that moves counts and parameters in turn mixes slowly. This step
+    marginalises the counts: NUTS uses the log-density of the release given the parameters. The
+    counts are then drawn from their conditional distribution. Together this moves both at once.
 
-    Binomial and Poisson counts with separate noise are summed out one by one, such as noisy counts
-    of areas with area effects. For other counts, use :class:`CountStep`.
+    Binomial and Poisson counts with separate noise are marginalised one by one, such as noisy
+    counts of areas with area effects. For other counts, use :class:`CountStep`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class CollapsedStep(Step):
     Raises
     ------
     ReadingError
-        If the counts can't be summed out, with the reason.
+        If the counts can't be marginalised, with the reason.
 
     Attributes
     ----------
@@ -108,12 +108,12 @@ class CollapsedStep(Step):
     ...     effect = pm.Normal("effect", mu, tau, shape=len(people))
     ...     ill = pm.Binomial("ill", n=people, p=pm.math.sigmoid(effect))
     ...     pmd.DiscreteGaussianMechanism(sigma=10).potential("privacy", ill, released=released)
-    ...     idata = pm.sample(step=[CollapsedStep([mu, tau, effect], counts=[ill])])
+    ...     idata = pm.sample(step=[MarginalisedStep([mu, tau, effect], counts=[ill])])
     """
 
-    name = "collapsed"
+    name = "marginalised"
     stats_dtypes_shapes = NUTS.stats_dtypes_shapes
-    _state_class = CollapsedStepState
+    _state_class = MarginalisedStepState
 
     @tells_why
     def __init__(
@@ -134,7 +134,7 @@ class CollapsedStep(Step):
         )
         if not blocked:
             raise ValueError("blocked=False: the parameters are moved together, with the counts")
-        check_given(counts, "CollapsedStep was given as counts", "the counts that are summed out")
+        check_given(counts, "MarginalisedStep was given as counts", "the marginalised counts")
         parameters, summed = self._moved, count_values(counts, model)
         for value in parameters:
             if value.dtype not in ("float32", "float64"):
@@ -142,10 +142,10 @@ class CollapsedStep(Step):
                 raise ReadingError(
                     f"'{name}' isn't continuous, and NUTS can't move it: leave it to another step"
                 )
-        reading = self._reading or read_collapsed(model, parameters, summed)
+        reading = self._reading or read_marginalised(model, parameters, summed)
         self._reading = reading
         self._will_move([*summed, *parameters])
-        self._data = CountData(reading, reading.noise, "CollapsedStep")
+        self._data = CountData(reading, reading.noise, "MarginalisedStep")
         self._given = Given(reading.parameters, self._data)
         self._givens = [self._given]
         self._names = [x.name for x in summed]
@@ -153,12 +153,7 @@ class CollapsedStep(Step):
         self._check_releases()
         self._when_read(partial(self._compile, options, point, nuts))
 
-    def _compile(
-        self,
-        options: dict[str, Any],
-        point: PointType,
-        nuts: Mapping[str, Any],
-    ) -> None:
+    def _compile(self, options: dict[str, Any], point: PointType, nuts: Mapping[str, Any]) -> None:
         """Compile the sums, tabulate the weights, and build NUTS."""
         self._stage("Compiling")
         self._sums = compile_sums(self._reading, compile_kwargs=options)
@@ -177,21 +172,21 @@ class CollapsedStep(Step):
         for _ in range(2):
             drawn, log_probability = self._sums.draw(rng, self._given(point))
             new = self._with_counts(point, drawn)
-            collapsed = self._log_density(point)
-            if collapsed == -np.inf:
+            marginalised = self._log_density(point)
+            if marginalised == -np.inf:
                 names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
                 raise ReadingError(
-                    f"the counts {names} can't be summed out where the chain starts: the "
+                    f"the counts {names} can't be marginalised where the chain starts: the "
                     "release is too far from the counts that the parameters there predict. Start "
                     "parameters nearer, by initval=, or let CountStep move the counts "
-                    "(collapse=False)"
+                    "(marginalise=False)"
                 )
             [expected] = written(*(new[x.name] for x in inputs))
-            scale = 1 + abs(expected) + abs(collapsed) + abs(log_probability)
-            got = collapsed + log_probability
+            scale = 1 + abs(expected) + abs(marginalised) + abs(log_probability)
+            got = marginalised + log_probability
             if np.isfinite(expected) and not abs(got - expected) <= TOLERANCE * scale:
                 raise miscompiled(
-                    "the log-density with the counts summed out, times their conditional, is",
+                    "the log-density with the counts marginalised, times their conditional, is",
                     got,
                     float(expected),
                 )
@@ -202,7 +197,7 @@ class CollapsedStep(Step):
         Returns
         -------
         str
-            The parameters that NUTS moves, the counts that are summed out, and their factors.
+            The parameters that NUTS moves, the counts that are marginalised, and their factors.
         """
         reading = self._reading
         moved = ", ".join(f"'{reading.model.values_to_rvs[x].name}'" for x in reading.moved)
@@ -210,7 +205,7 @@ class CollapsedStep(Step):
         factors = ", ".join(f"'{name}'" for name in reading.factors)
         return "\n".join(
             [
-                f"NUTS moves {moved}, with the counts {counts} summed out one by one.",
+                f"NUTS moves {moved}, with the counts {counts} marginalised one by one.",
                 "The counts are then drawn from their conditional distribution.",
                 f"Factors of the counts: {factors}",
             ]
@@ -220,7 +215,8 @@ class CollapsedStep(Step):
         """Summarise how the model was read."""
         reading = self._reading
         moved = ", ".join(reading.model.values_to_rvs[x].name for x in reading.moved)
-        return f"<CollapsedStep: {moved}; {', '.join(rv.name for rv in reading.rvs)} summed out>"
+        counts = ", ".join(rv.name for rv in reading.rvs)
+        return f"<MarginalisedStep: {moved}; {counts} marginalised>"
 
     @classmethod
     def _progressbar_config(cls, n_chains: int = 1) -> tuple[Any, Any]:

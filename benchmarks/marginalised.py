@@ -1,11 +1,11 @@
-"""CollapsedStep beside CountStep and NUTS in turn; and what summing out a whole table would cost.
+"""MarginalisedStep beside CountStep and NUTS in turn; and what marginalising a table would cost.
 
 The first table: effective draws per second of the slowest parameter of areas with an effect each,
 of which noisy counts are known. The second: a Dirichlet above one Multinomial, where CountStep
 integrates the probabilities out, beside a single evaluation of the log-density with the table
-summed out by convolution of its cells' weights.
+marginalised by convolution of its cells' weights.
 
-Run it alone on the machine: python benchmarks/collapsed.py [--page docs/evidence/latent-counts.md]
+Alone on the machine: python benchmarks/marginalised.py [--page docs/evidence/latent-counts.md]
 """
 
 import argparse
@@ -29,7 +29,7 @@ markdown = example("_markdown")
 
 AREAS = ((200, 2_000, 10.0), (200, 2_000, 100.0))
 SURVEY = (5_000, 2_000, 10.0)
-WAYS = {"summed out": {"collapse": True}, "in turn": {"collapse": False}}
+WAYS = {"marginalised": {"marginalise": True}, "in turn": {"marginalise": False}}
 
 
 def areas(n_areas, people, sigma):
@@ -91,8 +91,8 @@ def compare_areas(draws, cases):
 # One table ---------------------------------------------------------------------------------------
 
 
-def log_collapsed(p, n, released, sigma):
-    """Log-probability of noisy cells given their probabilities, the table summed out.
+def log_marginalised(p, n, released, sigma):
+    """Log-probability of noisy cells given their probabilities, the table marginalised.
 
     A Multinomial's cells are Poisson counts, given their total: the sum over all tables is an entry
     of a convolution, up to the probability of that total. Noise is cut at nine standard deviations.
@@ -115,7 +115,7 @@ def check_convolution():
     tables = np.array([x for x in product(range(n + 1), repeat=3) if sum(x) == n])
     logs = stats.multinomial.logpmf(tables, n, p)
     logs = logs + stats.norm.logpdf(released, tables, sigma).sum(axis=1)
-    np.testing.assert_allclose(log_collapsed(p, n, released, sigma), special.logsumexp(logs))
+    np.testing.assert_allclose(log_marginalised(p, n, released, sigma), special.logsumexp(logs))
 
 
 def compare_table(draws):
@@ -136,7 +136,7 @@ def compare_table(draws):
         each = (process_time() - began) / (draws + 200)
         began = process_time()
         for _ in range(5):
-            log_collapsed(truth / n, n, released, sigma)
+            log_marginalised(truth / n, n, released, sigma)
         once = (process_time() - began) / 5
         shown = [f"{fewest(found):.2f}", f"{1e3 * each:.3f}", f"{1e3 * once:.3f}"]
         rows.append([f"{cells} cells, {n:,} people, noise {sigma:g}", *shown])
@@ -149,7 +149,7 @@ def main(*, draws, survey, page):
     if survey:
         print(compare_areas(draws, [SURVEY]))
         return
-    tables = {"collapsed": compare_areas(draws, AREAS), "convolution": compare_table(2_000)}
+    tables = {"marginalised": compare_areas(draws, AREAS), "convolution": compare_table(2_000)}
     print("\n\n".join(tables.values()))
     markdown.fill_file(page, tables)
 

@@ -1,4 +1,4 @@
-"""CollapsedStep: parameters moved by NUTS with the counts summed out, and counts drawn exactly.
+"""MarginalisedStep: parameters moved by NUTS with counts marginalised, and counts drawn exactly.
 
 The counts' walk goes over all factors except the counts' prior: each term must depend on one count,
 and on no parameter. The log-density of a Binomial or Poisson count is linear in a natural parameter
@@ -6,6 +6,6 @@ and on no parameter. The log-density of a Binomial or Poisson count is linear in
 operation sums them (`compiled.op`); its gradient is the mean count. The rest of the log-density is
 the model's own, at fixed counts. No PyMC density is written a second time.
 
-The self-check is Bayes' rule: the collapsed log-density, plus that of the counts drawn given it,
+The self-check is Bayes' rule: the marginalised log-density, plus that of the counts drawn given it,
 is the model's.
 """

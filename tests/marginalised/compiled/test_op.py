@@ -8,8 +8,8 @@ from pytensor import scalar as ps
 from pytensor.gradient import NullTypeGradError, verify_grad
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.collapsing.compiled.op import SumCounts, Tabulate
 from pymc_dapper.counts.compiled.op import TermFunction
+from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
 
 N_COUNTS = 3
 RELEASED = np.array([3.0, 9.0, -2.0])

@@ -15,14 +15,14 @@ from scipy import sparse
 
 from pymc_dapper.backend.internals import PointType
 from pymc_dapper.backend.jit import JitFunction
-from pymc_dapper.collapsing.compiled.op import SumCounts, Tabulate
-from pymc_dapper.collapsing.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
-from pymc_dapper.collapsing.reading.model import CollapsedModel, refused
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.start import PossibleStart
-from pymc_dapper.graphs.errors import NotCollapsibleError, ReadingError
+from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
+from pymc_dapper.marginalised.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
+from pymc_dapper.marginalised.reading.model import MarginalisedModel, refused
 from pymc_dapper.steps.conditional_nuts import nuts_on
 
 MOST = 2**14
@@ -38,13 +38,13 @@ class CompiledSums:
     Attributes
     ----------
     log_density : TensorVariable
-        The model's log-density with the counts summed out, from which PyMC's NUTS makes its
+        The model's log-density with the counts marginalised, from which PyMC's NUTS makes its
         function.
     tables : tuple of SharedVariable
         The packed tables that it depends on: integers and numbers.
     """
 
-    reading: CollapsedModel
+    reading: MarginalisedModel
     log_density: TensorVariable
     tables: tuple[SharedVariable, SharedVariable]
     _tabulate: JitFunction
@@ -62,7 +62,7 @@ class CompiledSums:
 
         Raises
         ------
-        NotCollapsibleError
+        NotMarginalisableError
             If noise isn't log-concave or leaves too much open, or the counts aren't possible.
         """
         data = given[len(self.reading.parameters) :]
@@ -98,10 +98,10 @@ class CompiledSums:
             return refused(
                 names, f"the log-density of {factors} isn't concave in them, and may have two peaks"
             )
-        return NotCollapsibleError(
-            f"the counts {names} can't be summed out: the log-density of {factors} is -inf or nan "
-            "where the chain starts, and a search found no counts where it is finite. Give a start "
-            "that fits, as initval= of the variable"
+        return NotMarginalisableError(
+            f"the counts {names} can't be marginalised: the log-density of {factors} is -inf or "
+            "nan where the chain starts, and a search found no counts where it is finite. Give a "
+            "start that fits, as initval= of the variable"
         )
 
     def draw(
@@ -128,13 +128,13 @@ class CompiledSums:
 
 
 def compile_sums(
-    reading: CollapsedModel, *, compile_kwargs: dict[str, Any] | None = None
+    reading: MarginalisedModel, *, compile_kwargs: dict[str, Any] | None = None
 ) -> CompiledSums:
     """Compile the sums over a model's counts.
 
     Parameters
     ----------
-    reading : CollapsedModel
+    reading : MarginalisedModel
         The reading of the model.
     compile_kwargs : dict, optional
         Passed on to PyMC's ``compile``. The mode must be one of numba's.

@@ -1,4 +1,4 @@
-"""Which counts can be summed out, and which are refused with a reason."""
+"""Which counts can be marginalised, and which are refused with a reason."""
 
 import numpy as np
 import pymc as pm
@@ -6,15 +6,15 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.collapsing.reading.model import read_collapsed
-from pymc_dapper.graphs.errors import NotCollapsibleError
+from pymc_dapper.graphs.errors import NotMarginalisableError
+from pymc_dapper.marginalised.reading.model import read_marginalised
 
 
 def read(model, parameters, counts=("x",)):
     values = [
         [model.rvs_to_values[model[name]] for name in names] for names in (parameters, counts)
     ]
-    return read_collapsed(model, *values)
+    return read_marginalised(model, *values)
 
 
 def test_what_is_read():
@@ -86,7 +86,7 @@ def test_what_cannot_be_summed_out_is_refused_with_the_reason(sees, reason):
         x = pm.Binomial("x", n=10, p=pm.math.sigmoid(effect), shape=3)
         sees(x)
     with pytest.raises(
-        NotCollapsibleError, match=rf"^the counts 'x' can't .*: {reason}\. Use CountSt"
+        NotMarginalisableError, match=rf"^the counts 'x' can't .*: {reason}\. Use CountSt"
     ):
         read(model, ["effect"])
 
@@ -100,12 +100,16 @@ def test_counts_that_are_not_independent_are_refused():
         y = pm.Poisson("y", 3.0)
         for count in (table, x, y):
             pm.Normal(f"{count.name}_released", count, 2.0, observed=np.ones(count.type.shape))
-    with pytest.raises(NotCollapsibleError, match="'table' can't be summed out: only Binomial and"):
+    with pytest.raises(
+        NotMarginalisableError, match="'table' can't be marginalised: only Binomial and"
+    ):
         read(model, ["effect"], ["table"])
-    with pytest.raises(NotCollapsibleError, match="'x' can't be summed out: its n isn't known"):
+    with pytest.raises(
+        NotMarginalisableError, match="'x' can't be marginalised: its n isn't known"
+    ):
         read(model, ["effect"])
     with pytest.raises(
-        NotCollapsibleError, match="their distribution depends on none of the param"
+        NotMarginalisableError, match="their distribution depends on none of the param"
     ):
         read(model, ["effect"], ["y"])
 
@@ -127,7 +131,7 @@ def test_a_count_that_another_one_follows_is_not_summed_out_beside_it(of):
         for count in (x, of(x, effect)):
             pm.Normal(f"{count.name}_released", count, 2.0, observed=np.ones(3))
     with pytest.raises(
-        NotCollapsibleError, match=r"counts 'x' can't .*the distribution of 'y' depends"
+        NotMarginalisableError, match=r"counts 'x' can't .*the distribution of 'y' depends"
     ):
         read(model, ["effect"], ["x", "y"])
     assert [x.name for x in read(model, ["effect"], ["y"]).counts] == ["y"]

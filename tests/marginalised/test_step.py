@@ -1,4 +1,4 @@
-"""CollapsedStep, evaluated in Python: what it moves parameters by, and what it draws."""
+"""MarginalisedStep, evaluated in Python: what it moves parameters by, and what it draws."""
 
 import numpy as np
 import pymc as pm
@@ -8,11 +8,11 @@ from pytensor.tensor.random.basic import BinomialRV
 from scipy import special
 
 import pymc_dapper as pmd
-from pymc_dapper.collapsing.reading import model as reading
-from pymc_dapper.collapsing.step import CollapsedStep
-from pymc_dapper.graphs.errors import NotCollapsibleError, ReadingError
-from tests.collapsing.models import COUNTS, MODELS, Chosen, joint, parameters_of
+from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
+from pymc_dapper.marginalised.reading import model as reading
+from pymc_dapper.marginalised.step import MarginalisedStep
 from tests.evaluated_in_python import evaluated_in_python
+from tests.marginalised.models import COUNTS, MODELS, Chosen, joint, parameters_of
 
 
 @pytest.fixture(autouse=True)
@@ -21,10 +21,10 @@ def _in_python():
         yield
 
 
-def collapsed(name):
+def marginalised(name):
     model = MODELS[name]()
     counts = [model[each] for each in COUNTS[name]]
-    return model, CollapsedStep(parameters_of(name, model), counts=counts, model=model)
+    return model, MarginalisedStep(parameters_of(name, model), counts=counts, model=model)
 
 
 def points(model, step, n=4):
@@ -40,7 +40,7 @@ def points(model, step, n=4):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_log_density_is_the_sum_over_all_counts(name):
-    model, step = collapsed(name)
+    model, step = marginalised(name)
     log_densities = joint(name, model)
     differences = [
         step._log_density(point) - special.logsumexp(log_densities(point)[1])
@@ -51,7 +51,7 @@ def test_the_log_density_is_the_sum_over_all_counts(name):
 
 
 def test_the_gradient_is_that_of_finite_differences():
-    model, step = collapsed("poisson")
+    model, step = marginalised("poisson")
     step_size = 1e-5
     for point in points(model, step):
         value = point["rate_log__"]
@@ -65,7 +65,7 @@ def test_the_gradient_is_that_of_finite_differences():
 
 @pytest.mark.parametrize("name", ["binomial", "poisson"])
 def test_counts_are_drawn_from_their_conditional(name):
-    model, step = collapsed(name)
+    model, step = marginalised(name)
     for point in points(model, step, n=2):
         tables, logs = joint(name, model)(point)
         logs -= special.logsumexp(logs)
@@ -86,7 +86,7 @@ def test_counts_are_drawn_from_their_conditional(name):
 
 
 def test_a_draw_moves_parameters_and_counts():
-    model, step = collapsed("binomial")
+    model, step = marginalised("binomial")
     step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
     point, seen = model.initial_point(), []
     for k in range(8):
@@ -102,7 +102,7 @@ def test_a_draw_moves_parameters_and_counts():
 
 
 def test_a_state_restores_a_chain():
-    model, step = collapsed("binomial")
+    model, step = marginalised("binomial")
     step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
     point, _ = step.step(model.initial_point())
     state = step.sampling_state
@@ -115,7 +115,7 @@ def test_a_state_restores_a_chain():
 
 
 def test_data_are_read_anew_by_each_chain():
-    model, step = collapsed("binomial")
+    model, step = marginalised("binomial")
     pm.set_data({"n": [40, 9], "yes_released": [30, 2], "no_released": [11, 8]}, model=model)
     step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
     point, _ = step.step(model.initial_point())
@@ -123,7 +123,7 @@ def test_data_are_read_anew_by_each_chain():
     with model:
         model.set_data("n", [40, 9, 9])
     with pytest.raises(
-        ValueError, match=r"'n' had shape \(2,\).*CollapsedStep for the counts x|'x'"
+        ValueError, match=r"'n' had shape \(2,\).*MarginalisedStep for the counts x|'x'"
     ):
         step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
 
@@ -134,9 +134,9 @@ def test_noise_that_is_not_log_concave_is_refused():
         x = pm.Binomial("x", n=90, p=pm.math.sigmoid(effect), shape=2)
         pm.StudentT("released", nu=3, mu=x, sigma=1.0, observed=[9.0, 30.0])
     with pytest.raises(
-        NotCollapsibleError, match=r"log-density of 'released' isn't concave in them"
+        NotMarginalisableError, match=r"log-density of 'released' isn't concave in them"
     ):
-        CollapsedStep([effect], counts=[x], model=model)
+        MarginalisedStep([effect], counts=[x], model=model)
 
 
 def test_noise_that_leaves_too_much_open_is_refused():
@@ -145,8 +145,10 @@ def test_noise_that_leaves_too_much_open_is_refused():
         x = pm.Poisson("x", pm.math.exp(effect), shape=2)
         mechanism = pmd.GaussianMechanism(2.0).clamped(None, 9)
         mechanism.potential("released", x, released=[2.0, 9.0])
-    with pytest.raises(NotCollapsibleError, match=r"counts 'x' at \[1\] can't.*leaves too many of"):
-        CollapsedStep([effect], counts=[x], model=model)
+    with pytest.raises(
+        NotMarginalisableError, match=r"counts 'x' at \[1\] can't.*leaves too many of"
+    ):
+        MarginalisedStep([effect], counts=[x], model=model)
 
 
 def within_three(n, released):
@@ -154,7 +156,7 @@ def within_three(n, released):
         effect = pm.Normal("effect")
         x = pm.Binomial("x", n=n, p=pm.math.sigmoid(effect), initval=4)
         pm.Uniform("released", x - 3.0, x + 3.0, observed=released)
-    return model, CollapsedStep([effect], counts=[x], model=model)
+    return model, MarginalisedStep([effect], counts=[x], model=model)
 
 
 def test_chains_start_where_what_was_released_is_possible():
@@ -165,16 +167,18 @@ def test_chains_start_where_what_was_released_is_possible():
 
 
 def test_impossible_starts_are_refused():
-    with pytest.raises(NotCollapsibleError, match=r"-inf or nan where the chain starts.*initval="):
+    with pytest.raises(
+        NotMarginalisableError, match=r"-inf or nan where the chain starts.*initval="
+    ):
         within_three(n=40, released=50.0)
 
 
 def test_other_wrong_calls_are_refused():
     model = MODELS["binomial"]()
     with model, pytest.raises(ValueError, match="blocked=False: the parameters are moved together"):
-        CollapsedStep([model["effect"]], counts=[model["x"]], blocked=False)
+        MarginalisedStep([model["effect"]], counts=[model["x"]], blocked=False)
     with model, pytest.raises(pmd.ReadingError, match="'x' isn't continuous, and NUTS can't move"):
-        CollapsedStep([model["x"]], counts=[model["x"]])
+        MarginalisedStep([model["x"]], counts=[model["x"]])
 
 
 TWINS = {
@@ -186,11 +190,13 @@ TWINS = {
 @pytest.mark.parametrize("twin", TWINS)
 def test_a_prior_that_is_read_wrongly_shows(twin, monkeypatch):
     monkeypatch.setitem(reading.NATURAL, BinomialRV, TWINS[twin])
-    with pytest.raises(pmd.ReadingError, match=r"with the counts summed out.* where the model has"):
-        collapsed("binomial")
+    with pytest.raises(
+        pmd.ReadingError, match=r"with the counts marginalised.* where the model has"
+    ):
+        marginalised("binomial")
     # Without that check, by what it is tested with above.
-    monkeypatch.setattr(CollapsedStep, "_check_compiled", lambda *_: None)
-    model, step = collapsed("binomial")
+    monkeypatch.setattr(MarginalisedStep, "_check_compiled", lambda *_: None)
+    model, step = marginalised("binomial")
     log_densities = joint("binomial", model)
     point, other = list(points(model, step, n=2))
     differences = [
@@ -200,13 +206,13 @@ def test_a_prior_that_is_read_wrongly_shows(twin, monkeypatch):
 
 
 def test_what_a_step_says_of_itself():
-    _, step = collapsed("in a grid")
+    _, step = marginalised("in a grid")
     assert step.describe() == (
-        "NUTS moves 'effect', 'share', with the counts 'x', 'y' summed out one by one.\n"
+        "NUTS moves 'effect', 'share', with the counts 'x', 'y' marginalised one by one.\n"
         "The counts are then drawn from their conditional distribution.\n"
         "Factors of the counts: 'released', 'other'"
     )
-    assert repr(step) == "<CollapsedStep: effect, share; x, y summed out>"
+    assert repr(step) == "<MarginalisedStep: effect, share; x, y marginalised>"
 
 
 def exploding():
@@ -223,7 +229,7 @@ def exploding():
 
 def test_no_parameter_value_ends_a_chain():
     model = exploding()
-    step = CollapsedStep([model["growth"]], counts=[model["x"]], model=model)
+    step = MarginalisedStep([model["growth"]], counts=[model["x"]], model=model)
     point = model.initial_point()
     for growth, possible in ((0.3, True), (20.0, False), (80.0, False), (800.0, False)):
         log_density = step._log_density(point | {"growth": np.array(growth)})
@@ -241,5 +247,7 @@ def test_no_parameter_value_ends_a_chain():
 def test_a_start_too_far_from_the_release_is_reported():
     model = exploding()
     far = {"growth": np.array(20.0)}
-    with pytest.raises(ReadingError, match=r"'x' can't be summed out where the chain starts.*init"):
-        CollapsedStep([model["growth"]], counts=[model["x"]], model=model, initial_point=far)
+    with pytest.raises(
+        ReadingError, match=r"'x' can't be marginalised where the chain starts.*init"
+    ):
+        MarginalisedStep([model["growth"]], counts=[model["x"]], model=model, initial_point=far)

@@ -11,8 +11,8 @@ from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply, Variable
 
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
-from pymc_dapper.collapsing.kernels.sums import Noise, pack, sum_counts, tabulate, unpack
 from pymc_dapper.counts.compiled.op import OfTerms
+from pymc_dapper.marginalised.kernels.sums import Noise, pack, sum_counts, tabulate, unpack
 
 
 class Tabulate(OfTerms):

@@ -1,4 +1,4 @@
-"""CollapsedStep against quadrature over the parameter and sums over all counts."""
+"""MarginalisedStep against quadrature over the parameter and sums over all counts."""
 
 import numpy as np
 import pymc as pm
@@ -6,7 +6,7 @@ import pytest
 from scipy import special, stats
 
 import pymc_dapper as pmd
-from pymc_dapper.collapsing.step import CollapsedStep
+from pymc_dapper.marginalised.step import MarginalisedStep
 from tests.monte_carlo import smallest_ess
 
 PEOPLE, RELEASED, SIGMA = np.array([12, 20, 9]), np.array([1.0, 21.0]), 4.0
@@ -90,7 +90,7 @@ def largest_z(draws, exact):
     )
 
 
-class DrawnBefore(CollapsedStep):
+class DrawnBefore(MarginalisedStep):
     """Draws the counts given the parameters as they were before the move."""
 
     def step(self, point):
@@ -101,7 +101,7 @@ class DrawnBefore(CollapsedStep):
 
 
 def test_parameters_and_counts_have_their_exact_posterior(model):
-    step = CollapsedStep([model["effect"]], counts=[model["x"]], model=model)
+    step = MarginalisedStep([model["effect"]], counts=[model["x"]], model=model)
     draws = draws_of(step, model)
     assert largest_z(draws, exact(rounding)) < 4
     assert largest_z(draws, exact(any_that_may_be)) > 8

@@ -1,12 +1,12 @@
-"""What is compiled of a model with counts summed out, evaluated in Python."""
+"""What is compiled of a model with counts marginalised, evaluated in Python."""
 
 import numpy as np
 import pytest
 
-from pymc_dapper.collapsing.compiled.sums import compile_sums
-from pymc_dapper.collapsing.reading.model import NotCollapsibleError, read_collapsed
-from tests.collapsing.models import Chosen, binomial
+from pymc_dapper.marginalised.compiled.sums import compile_sums
+from pymc_dapper.marginalised.reading.model import NotMarginalisableError, read_marginalised
 from tests.evaluated_in_python import evaluated_in_python
+from tests.marginalised.models import Chosen, binomial
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def sums():
     model = binomial()
     values = [[model.rvs_to_values[model[name]]] for name in ("effect", "x")]
     with evaluated_in_python():
-        yield compile_sums(read_collapsed(model, *values))
+        yield compile_sums(read_marginalised(model, *values))
 
 
 def given_of(sums):
@@ -46,6 +46,8 @@ def test_draws_are_by_a_uniform_number_each(sums):
 
 
 def test_tables_that_would_be_too_large_are_refused(sums, monkeypatch):
-    monkeypatch.setattr("pymc_dapper.collapsing.compiled.sums.LARGEST_TABLES", 20)
-    with pytest.raises(NotCollapsibleError, match="'x' can't be summed out: noise leaves too many"):
+    monkeypatch.setattr("pymc_dapper.marginalised.compiled.sums.LARGEST_TABLES", 20)
+    with pytest.raises(
+        NotMarginalisableError, match="'x' can't be marginalised: noise leaves too many"
+    ):
         sums.tabulate(np.array([1, 1]), given_of(sums))
