@@ -1,7 +1,8 @@
 """Sampling with the steps that a user wants."""
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -41,8 +42,10 @@ MOST_CHECKED = 100
 """Of how many entries of a computed variable R-hat and effective draws are looked at."""
 
 
-def _check_passed_on(given: Mapping[str, Any]) -> None:
-    """Check before compilation what ``pm.sample`` checks after it, or never."""
+def _checked(draws: object, given: Mapping[str, Any]) -> int:
+    """Check before compilation what ``pm.sample`` checks after it, or never; return the draws."""
+    if isinstance(draws, Model):
+        raise TypeError("the model was passed twice, by position and as model=...")
     if "step" in given:
         raise TypeError(
             "pmd.sample chooses the steps itself. To choose some, use "
@@ -66,23 +69,40 @@ def _check_passed_on(given: Mapping[str, Any]) -> None:
         if given.get(name) is not None:
             whole_number(given[name], name, at_least=least)
     random_generator(given.get("random_seed"), "random_seed")
+    return whole_number(draws, "draws", at_least=1)
 
 
-def _kept(var_names: Any, model: Model) -> list[str]:
-    """Check the names of variables to keep."""
+def _kept(var_names: Any, keep_records: bool, model: Model) -> list[str] | None:
+    """Check the names of variables to keep, if there are any."""
+    if var_names is None:
+        return None
+    if keep_records:
+        raise TypeError("pass either var_names or keep_records: var_names says what is kept")
     kept = names(var_names, "var_names")
     there = [rv.name for rv in model.unobserved_RVs]
     known(kept, there, "var_names: there is no variable")
     return list(kept)
 
 
-def _left_out(steps: Sequence[BlockedStep]) -> list[str]:
-    """Name the records: latent variables that aren't counts used one by one."""
-    names: list[str] = []
+def _without_records(steps: Sequence[BlockedStep], model: Model) -> list[str] | None:
+    """Name what is kept: all but the records, which are latent variables other than counts."""
+    left_out: list[str] = []
     for step in steps:
         if isinstance(step, DapperStep):
-            names += step.records_of_people()
-    return names
+            left_out += step.records_of_people()
+    others = [rv.name for rv in model.unobserved_RVs if rv.name not in left_out]
+    if others and left_out:
+        LOGGER.info(
+            "Left out of the result: %s. keep_records=True keeps them, "
+            "as pm.compute_log_likelihood needs",
+            _quoted(left_out),
+        )
+    # Of a model without parameters, the records are all there is to keep.
+    return others or None
+
+
+def _factors_of_records(steps: Sequence[BlockedStep]) -> list[str]:
+    return [name for step in steps if isinstance(step, DapperStep) for name in step.factors]
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -103,7 +123,7 @@ def _check_log_densities(
         )
 
 
-def _check_chains(result: DataTree, model: Model) -> None:
+def _check_chains(result: DataTree, model: Model, checked: bool) -> None:
     """Log PyMC's convergence notes on computed variables, and chains that stand still apart.
 
     PyMC checks free variables only. Of a large variable, some entries are checked.
@@ -112,14 +132,14 @@ def _check_chains(result: DataTree, model: Model) -> None:
 
     posterior = result["posterior"].dataset
     n_chains, n_draws = (posterior.sizes[dim] for dim in ("chain", "draw"))
-    if n_chains == 1 or n_draws < 100:
+    if n_chains == 1 or n_draws < 100 or not checked:
         return
     slow = []
     for name in set(posterior) - {rv.name for rv in model.free_RVs}:
         entries = posterior[name].values.reshape(n_chains, n_draws, -1).T.astype(float)
-        checked = [x.T for x in entries[:: 1 + len(entries) // MOST_CHECKED]]
+        some = [x.T for x in entries[:: 1 + len(entries) // MOST_CHECKED]]
         with np.errstate(invalid="ignore", divide="ignore"):  # a constant entry has no R-hat
-            if any(rhat(x) > 1.01 or ess(x) < 100 * n_chains for x in checked):
+            if any(rhat(x) > 1.01 or ess(x) < 100 * n_chains for x in some):
                 slow.append(str(name))
     if slow:
         LOGGER.warning(
@@ -192,6 +212,28 @@ def _table(
             table.names,
         )
     return table
+
+
+def _latent(model: Model, records: Any, counts: Any, table: Table | None) -> Latent:
+    if table is None:
+        return find_latent(model, records, counts)
+    if records is None:
+        latent = find_latent(table.model, None, None, in_place_of_records=table.counts)
+    else:
+        latent = Latent(Readings(table.model), [], table.counts)
+    return replace(latent, tabulated=table.n)
+
+
+@contextmanager
+def _compiling_fast(*, unless: bool) -> Iterator[None]:
+    """Have what PyMC compiles in sampling made as steps are; and warnings told once."""
+    with (
+        whole_graphs(unless=unless),
+        without_c_compiler(unless=unless),
+        without_traces(),
+        told_once(),
+    ):
+        yield
 
 
 @searching_new_garbage_only()
@@ -271,35 +313,21 @@ def sample(
     >>> with model:
     ...     idata = pmd.sample(random_seed=1)
     """
-    if isinstance(draws, Model):
-        if model is not None:
-            raise TypeError("the model was passed twice, by position and as model=...")
+    if isinstance(draws, Model) and model is None:
         draws, model = 1000, draws
+    draws = _checked(draws, kwargs)
     model = model_to_read(model)
-    whole_number(draws, "draws", at_least=1)
-    _check_passed_on(kwargs)
-    if flag(keep_records, "keep_records") and var_names is not None:
-        raise TypeError("pass either var_names or keep_records: var_names says what is kept")
-    if var_names is not None:
-        var_names = _kept(var_names, model)
+    var_names = _kept(var_names, flag(keep_records, "keep_records"), model)
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
-    table, sampled = None, model
     own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
     with progress(show=shown), building(own_mode=own_mode):
-        if flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records:
-            table = _table(model, records, var_names, kwargs)
-        if table is None:
-            latent = find_latent(model, records, counts)
-        else:
-            sampled = table.model
-            if records is None:
-                latent = find_latent(sampled, None, None, in_place_of_records=table.counts)
-            else:
-                latent = Latent(Readings(sampled), [], table.counts)
-            latent = replace(latent, tabulated=table.n)
+        may = flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records
+        table = _table(model, records, var_names, kwargs) if may else None
+        sampled = model if table is None else table.model
+        latent = _latent(model, records, counts, table)
         steps = choose_steps(
             latent,
             conjugate=conjugate,
@@ -310,32 +338,16 @@ def sample(
             compile_kwargs=kwargs.get("compile_kwargs"),
         )
     if var_names is None and not keep_records:
-        left_out = _left_out(steps)
-        # Of a model without parameters, the records are all there is to keep.
-        others = [rv.name for rv in sampled.unobserved_RVs if rv.name not in left_out]
-        var_names = others or None
-        if others and left_out:
-            LOGGER.info(
-                "Left out of the result: %s. keep_records=True keeps them, "
-                "as pm.compute_log_likelihood needs",
-                _quoted(left_out),
-            )
+        var_names = _without_records(steps, sampled)
+    checked = kwargs.get("compute_convergence_checks", True)
     if var_names is not None:
         _check_log_densities(kwargs.get("idata_kwargs"), latent, var_names)
-    # PyMC checks the chains of free variables, and fails if none is kept.
-    computed_only = var_names is not None and not any(x.name in var_names for x in sampled.free_RVs)
-    checked = kwargs.get("compute_convergence_checks", True)
-    if computed_only:
-        kwargs["compute_convergence_checks"] = False
-    chosen = own_mode or not numba_by_default()
+        # PyMC checks the chains of free variables, and fails if none is kept.
+        any_free = any(x.name in var_names for x in sampled.free_RVs)
+        kwargs["compute_convergence_checks"] = checked and any_free
 
     def sampling() -> Any:
-        with (
-            whole_graphs(unless=chosen),
-            without_c_compiler(unless=chosen),
-            without_traces(),
-            told_once(),
-        ):
+        with _compiling_fast(unless=own_mode or not numba_by_default()):
             return pm.sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )
@@ -345,12 +357,7 @@ def sample(
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
         _tell_of_hierarchies(result, sampled)
-        if checked:
-            _check_chains(result, sampled)
-        factors = [
-            factor for step in steps if isinstance(step, DapperStep) for factor in step.factors
-        ]
-        if table is not None:
-            factors = table.factors
+        _check_chains(result, sampled, checked)
+        factors = _factors_of_records(steps) if table is None else table.factors
         result.attrs[ATTRIBUTE] = budgets_of_releases(model, factors).to_json()
     return result

@@ -15,6 +15,8 @@ PACKAGE, TESTS = ROOT / "pymc_dapper", ROOT / "tests"
 
 ELSEWHERE = {
     "backend/accelerate/external.py": "backend/accelerate/test_addresses.py",
+    "one_function/matrices.py": "one_function/test_operations.py",
+    "one_function/reductions.py": "one_function/test_operations.py",
     "records/compiled/exchange.py": "statistical/test_known_totals.py",
 }
 """Modules that are tested through whole samplers, or through what they are a part of, and where."""

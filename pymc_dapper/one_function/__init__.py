@@ -6,7 +6,7 @@ function, 50 are left, and the first draw takes a fifth of the time.
 
 - *The input* is a graph that PyTensor has rewritten for numba, without the rewrites that fuse
   operations or let them overwrite arrays (`linker`). `writer` writes the source, operation by
-  operation; `operations`, `indexing` and `scalars` write each kind.
+  operation; `operations`, `reductions`, `matrices`, `indexing` and `scalars` write each kind.
 - *An array* is a function from indices to a scalar expression (`values`). It is written out where
   it is used, or stored first if it is used several times and isn't cheap. An array with at most 16
   entries is as many named numbers. Each array caches its entries by index, so the source is as long

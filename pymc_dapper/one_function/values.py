@@ -20,6 +20,7 @@ SMALL = 16
 """Entries of an array with at most this number are separate, named numbers."""
 FREE = 4
 """An entry of this weight at most is worked out again rather than stored."""
+NOTHING = Term("0")
 DEEPEST = 30
 """An entry is computed through at most this number of arrays; then one of them is stored."""
 
@@ -96,7 +97,7 @@ class Value:
 
     def _stored(self) -> str:
         name = empty(self.code, self.shape, self.dtype)
-        self.write(name, [Term("0")] * self.ndim)
+        self.write(name, [NOTHING] * self.ndim)
         return name
 
     def write(self, name: str, first: Index) -> None:
@@ -149,7 +150,7 @@ class Loops:
 
     def __enter__(self) -> list[Term]:
         """Open the loops, and return the index."""
-        index = [Term("0")] * len(self._shape)
+        index = [NOTHING] * len(self._shape)
         self._open = []
         for axis in self._order:
             if self._shape[axis] != 1:
@@ -289,7 +290,7 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
 
     def stored() -> str:
         name = empty(code, shape, dtype)
-        first = [Term("0")] * len(shape)
+        first = [NOTHING] * len(shape)
         for part in joined:
             part.write(name, first)
             length = part.shape[axis]
@@ -298,3 +299,43 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
 
     value._stored = stored  # type: ignore[method-assign]
     return value
+
+
+def view(x: Value, shape: Any, entry: Any, fast: int | None = None, dtype: str = "") -> Value:
+    """Take entries of an array; a separate number among them has a name."""
+    if not len(shape):
+        with x.code.outside():
+            return single(x.code, dtype or x.dtype, entry(()))
+    return Value(x.code, dtype or x.dtype, shape, entry, x.weight, fast)
+
+
+def number_of(code: Code, index: Index, shape: Any) -> Term:
+    """Count the entries ahead of an index."""
+    at = index[0]
+    for k, length in zip(index[1:], shape[1:], strict=True):
+        if length == 1:
+            continue
+        if at.text == "0":
+            at = k
+        elif k.text == "0":
+            at = code.evaluate(f"{at.text} * {length}", at)
+        else:
+            at = code.evaluate(f"{at.text} * {length} + {k.text}", at, k)
+    return at
+
+
+def separate(code: Code, dtype: str, shape: list[Length], terms: list[Term]) -> Value:
+    """Index an array whose entries are separate, named numbers."""
+    if not shape:
+        return single(code, dtype, terms[0])
+    vector = of_terms(code, dtype, terms)
+    return view(vector, shape, lambda index: vector.entry([number_of(code, index, shape)]))
+
+
+def of_terms(code: Code, dtype: str, terms: list[Term]) -> Value:
+    """Make a vector of named numbers."""
+
+    def one(term: Term) -> Value:
+        return Value(code, dtype, (1,), lambda index: term)
+
+    return parts(code, dtype, (len(terms),), 0, [one(term) for term in terms])

@@ -1,4 +1,7 @@
-"""Operations as scalars and loops, held against PyTensor's own evaluation in Python."""
+"""Operations as scalars and loops, held against PyTensor's own evaluation in Python.
+
+Those of `matrices.py` and `reductions.py` are here, too.
+"""
 
 import numpy as np
 import pytest

@@ -23,9 +23,10 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.terms import roles
+from pymc_dapper.graphs.terms.equations import says_only_what_is_required
 from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
-from pymc_dapper.graphs.terms.walk import CountWalk, as_terms, says_only_what_is_required
+from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
 FAMILIES = (

@@ -17,6 +17,13 @@ from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe, how_to_teach
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms import linear
+from pymc_dapper.graphs.terms.equations import (
+    equality,
+    is_minus_infinity,
+    is_positive_scaling,
+    required,
+    still_required,
+)
 from pymc_dapper.graphs.terms.roles import (
     Entrywise,
     Fixed,
@@ -78,7 +85,7 @@ class CountWalk:
                 continue
             mixed = [role for role in roles if isinstance(role, Mixed)]
             role = (
-                Mixed(mixed[0].reason, _still_required(node, roles))
+                Mixed(mixed[0].reason, still_required(node, roles))
                 if mixed
                 else self._visit(node, roles)
             )
@@ -119,7 +126,7 @@ class CountWalk:
             case _:
                 role = linear.transform(node, roles, shape, self.known)
         if role is None:
-            return Mixed(_why_mixed(node, shape), _still_required(node, roles))
+            return Mixed(_why_mixed(node, shape), still_required(node, roles))
         return role
 
     def _shape(self, node: Apply, roles: Sequence[Role]) -> tuple[int, ...] | None:
@@ -175,8 +182,8 @@ class CountWalk:
             ops.on_entries(node, [each.function for each in entries]),
             of_counts,
             fixed,
-            self._equality(node, roles, shape),
-            _required(node, entries),
+            equality(node, roles, shape),
+            required(node, entries),
         )
 
     def _entries(self, x: Variable, role: Role, shape: tuple[int, ...]) -> Entrywise:
@@ -195,34 +202,6 @@ class CountWalk:
             rows = LinearEntries(role.matrix[indices], take_values(role.offset.ravel(), indices))
             return Entrywise(shape, scalar, {scalar: rows}, {})
         return Entrywise(shape, scalar, {}, {scalar: pt.broadcast_to(x, shape).ravel()})
-
-    def _equality(
-        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
-    ) -> tuple[LinearEntries, bool] | None:
-        scalar_op = ops.scalar_of(node)
-        if isinstance(scalar_op, ps.EQ | ps.NEQ) and all(
-            isinstance(role, Fixed | Linear) for role in roles
-        ):
-            a, b = node.inputs
-            difference = (a.astype("float64") - b.astype("float64")).owner
-            in_float = [
-                Linear(role.shape, role.matrix, role.offset.astype("float64"))
-                if isinstance(role, Linear)
-                else role
-                for role in roles
-            ]
-            role = linear.elemwise(difference, in_float, shape)
-            assert isinstance(role, Linear)
-            return LinearEntries(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)
-        if isinstance(roles[0], Entrywise) and roles[0].equality is not None:
-            rows, if_zero = roles[0].equality
-            if isinstance(scalar_op, ps.Cast | ps.Identity):
-                return rows, if_zero
-            if isinstance(scalar_op, ps.Invert):
-                return rows, not if_zero
-            if isinstance(scalar_op, ps.Switch) and _is_indicator(node):
-                return rows, if_zero
-        return None
 
     # Sums, and conditions on several entries --------------------------------------------------
 
@@ -307,7 +286,7 @@ class CountWalk:
         reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
         if reduced is None:
             return None
-        keeps, parts = _is_positive_scaling(node, place), []
+        keeps, parts = is_positive_scaling(node, place), []
         for part in reduced.parts:
             function, fixed = part.terms.function, dict(part.terms.fixed)
             arguments: list[Variable] = []
@@ -472,83 +451,6 @@ def _why_mixed(node: Apply, shape: tuple[int, ...] | None) -> str:
     return f"the operation {describe(node)} {why}"
 
 
-def _required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
-    """Return what must be zero, or else an operation's result has an entry of -inf."""
-    match ops.scalar_of(node):
-        case ps.Add() | ps.Cast() | ps.Identity():
-            return tuple(rows for each in entries for rows in requires(each))
-        case ps.Sub():
-            return requires(entries[0])
-        case ps.Log():
-            return _equalities(entries[0], if_true=True)
-        case ps.Mul() | ps.TrueDiv():
-            for k, each in enumerate(entries):
-                if _is_positive_scaling(node, k):
-                    return requires(each)
-        case ps.Switch():
-            impossible = [is_minus_infinity(branch) for branch in node.inputs[1:]]
-            if sum(impossible) == 1:
-                where = impossible.index(True)
-                conditions = _equalities(entries[0], if_true=where == 1)
-                return (*conditions, *requires(entries[2 - where]))
-    return ()
-
-
-def _still_required(node: Apply, roles: Sequence[Role]) -> tuple[LinearEntries, ...]:
-    """Return the same for an operation whose result can't be split into terms."""
-    match ops.action_of(node.op, node):
-        case _ if ops.scalar_of(node) is not None:
-            return _required(node, roles)
-        case ops.Keeps() | ops.Moves(all=True, inputs=[0]) | ops.Reduces(by=ps.Add()):
-            return requires(roles[0])
-    return ()
-
-
-def requires(role: Role) -> tuple[LinearEntries, ...]:
-    """Return what must be zero, or else the sum of a variable is -inf."""
-    if isinstance(role, Entrywise | Mixed):
-        return role.requires
-    if isinstance(role, Reduced) and role.kind == "add":
-        return tuple(rows for part in role.parts for rows in part.terms.requires)
-    return ()
-
-
-def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
-    """Return what is zero if a condition is true everywhere, or false everywhere."""
-    if isinstance(condition, Entrywise):
-        terms = [condition]
-    elif isinstance(condition, Reduced) and condition.kind == ("and" if if_true else "or"):
-        terms = [part.terms for part in condition.parts]
-    else:
-        return ()
-    known = [each.equality for each in terms if each.equality is not None]
-    return tuple(rows for rows, if_zero in known if if_zero == if_true)
-
-
-def _is_indicator(node: Apply) -> bool:
-    """Whether an operation chooses between a positive number and zero."""
-    yes, no = (linear.constant_value(branch) for branch in node.inputs[1:])
-    return yes is not None and no is not None and bool(np.all(yes > 0) and not np.any(no))
-
-
-def _is_positive_scaling(node: Apply, place: int) -> bool:
-    """Whether an operation multiplies one of its inputs by positive constants."""
-    if isinstance(ops.scalar_of(node), ps.TrueDiv) and place != 0:
-        return False
-    others = [linear.constant_value(x) for k, x in enumerate(node.inputs) if k != place]
-    return all(value is not None and bool(np.all(value > 0)) for value in others)
-
-
-def says_only_what_is_required(terms: Entrywise) -> bool:
-    """Whether terms are zero wherever they aren't -inf."""
-    node = terms.function.owner
-    if len(terms.requires) != 1 or node is None:
-        return False
-    return isinstance(ops.scalar_of(node), ps.Switch) and all(
-        linear.constant_value(branch) is not None for branch in node.inputs[1:]
-    )
-
-
 def _mapped(
     part: Part,
     function: Callable[[TensorVariable], TensorVariable],
@@ -579,9 +481,3 @@ def _single_value(x: Variable) -> TensorVariable | None:
     if value is None or value.size == 0 or not np.all(value == value.flat[0]):
         return None
     return pt.constant(np.asarray(value.flat[0]))
-
-
-def is_minus_infinity(x: Variable) -> bool:
-    """Whether a variable is minus infinity for all counts."""
-    value = linear.constant_value(x)
-    return value is not None and bool(np.all(np.isneginf(value)))

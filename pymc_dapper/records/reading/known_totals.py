@@ -16,9 +16,10 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild, with_inputs
+from pymc_dapper.graphs.terms.equations import is_minus_infinity, requires
 from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.roles import LinearEntries
-from pymc_dapper.graphs.terms.walk import CountWalk, is_minus_infinity, requires
+from pymc_dapper.graphs.terms.walk import CountWalk
 from pymc_dapper.records.reading.factors import AdditiveFactor, RecordSum
 
 

@@ -1,0 +1,140 @@
+"""Sums, products, extremes and cumulated sums, in scalars and loops."""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytensor.scalar as ps
+from pytensor.graph.basic import Apply
+from pytensor.tensor.elemwise import CAReduce
+from pytensor.tensor.extra_ops import CumOp
+
+from pymc_dapper.one_function.code import Code, Term
+from pymc_dapper.one_function.operations import NotWrittenError, dtype_of, written
+from pymc_dapper.one_function.scalars import cast, converted, literal
+from pymc_dapper.one_function.values import Loops, Value, empty, in_memory, indices, place, separate
+
+REGISTERS = 16
+"""Up to this number of sums, each is a separate number in a loop over rows."""
+_START: dict[type, Any] = {ps.Add: 0, ps.Mul: 1, ps.AND: True, ps.OR: False}
+
+
+@written.register(CAReduce)
+def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    [x] = inputs
+    axes = range(x.ndim) if op.axis is None else [k % x.ndim for k in op.axis]
+    out, by = dtype_of(node), op.scalar_op
+    acc = getattr(op, "acc_dtype", None) or out
+    if np.dtype(acc).kind not in "biuf" or type(by) not in (*_START, ps.Maximum, ps.Minimum):
+        raise NotWrittenError
+    if isinstance(by, ps.AND | ps.OR) and acc != "bool":
+        raise NotWrittenError
+
+    def update(total: str, term: str) -> str:
+        return f"{total} = {_combined(by, acc, total, cast(term, x.dtype, acc))}"
+
+    kept = [k for k in range(x.ndim) if k not in axes]
+    shape = [x.shape[k] for k in kept]
+    if x.small and 0 not in x.shape:
+        return _reduce_few(code, x, axes, by, acc, out)
+    start = _start(by, acc)
+    sizes = [n for n in shape if isinstance(n, int)]
+    few = len(sizes) == len(shape) and 0 < prod(sizes) <= REGISTERS
+    if few:
+        totals = {index: code.new_name("s") for index in np.ndindex(*sizes)}
+        for name in totals.values():
+            code.add(f"{name} = {start}")
+        with Loops(code, [1 if k in kept else n for k, n in enumerate(x.shape)]) as index:
+            for at, name in totals.items():
+                own = list(index)
+                for k, j in zip(kept, at, strict=True):
+                    own[k] = Term(str(j))
+                code.add(update(name, x.entry(own).text))
+        terms = [code.evaluate(cast(name, acc, out)) for name in totals.values()]
+        return separate(code, out, shape, terms)
+    name = empty(code, shape, acc)
+    if x.fast not in kept:
+        with Loops(code, [n if k in kept else 1 for k, n in enumerate(x.shape)]) as outer:
+            total = code.new_name("s")
+            code.add(f"{total} = {start}")
+            with Loops(code, [1 if k in kept else n for k, n in enumerate(x.shape)]) as inner:
+                own = [
+                    b if k not in kept else a
+                    for k, (a, b) in enumerate(zip(outer, inner, strict=True))
+                ]
+                code.add(update(total, x.entry(own).text))
+            code.add(f"{place(name, [outer[k] for k in kept])} = {total}")
+    else:
+        with Loops(code, shape) as index:
+            code.add(f"{place(name, index)} = {start}")
+        order = [k for k in range(x.ndim) if k != x.fast] + [x.fast]
+        with Loops(code, x.shape, order) as index:
+            code.add(update(place(name, [index[k] for k in kept]), x.entry(index).text))
+    result = in_memory(code, name, acc, shape)
+    if acc == out:
+        return result
+    return Value(code, out, shape, lambda index: converted(code, result.entry(index), acc, out), 1)
+
+
+def _combined(by: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
+    """Add, multiply, ... two numbers."""
+    match by:
+        case ps.Add() | ps.Mul():
+            result = f"{a} {'+' if isinstance(by, ps.Add) else '*'} {b}"
+            return result if dtype in ("float64", "int64") else cast(f"({result})", "", dtype)
+        case ps.AND() | ps.OR():
+            return f"{a} {'&' if isinstance(by, ps.AND) else '|'} {b}"
+        case _:
+            sign = "<" if isinstance(by, ps.Maximum) else ">"
+            return f"({b} if ({b} != {b}) | ({a} {sign} {b}) else {a})"
+
+
+def _reduce_few(
+    code: Code, x: Value, axes: Sequence[int], by: ps.ScalarOp, acc: str, out: str
+) -> Value:
+    """Reduce an array of few entries, without a loop."""
+    totals: dict[tuple[str, ...], Term] = {}
+    for index in indices(x.shape):
+        kept = tuple(k.text for axis, k in enumerate(index) if axis not in axes)
+        term = converted(code, x.entry(index), x.dtype, acc)
+        if kept in totals:
+            total = totals[kept]
+            term = code.evaluate(_combined(by, acc, total.text, term.text), total, term)
+        totals[kept] = term
+    shape = [n for axis, n in enumerate(x.shape) if axis not in axes]
+    terms = [converted(code, term, acc, out) for term in totals.values()]
+    return separate(code, out, shape, terms)
+
+
+def _start(by: ps.ScalarOp, dtype: str) -> str:
+    """Return the sum, the product, ... of nothing."""
+    if type(by) in _START:
+        value = _START[type(by)]
+    elif np.dtype(dtype).kind == "f":
+        value = -np.inf if isinstance(by, ps.Maximum) else np.inf
+    elif dtype == "bool":
+        value = not isinstance(by, ps.Maximum)
+    else:
+        limits = np.iinfo(dtype)
+        value = limits.min if isinstance(by, ps.Maximum) else limits.max
+    text = literal(np.asarray(value).astype(dtype))
+    return text if dtype in ("bool", "float64") else f"np.{dtype}({text})"
+
+
+@written.register(CumOp)
+def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    [x] = inputs
+    dtype = dtype_of(node)
+    if x.ndim != 1 or not x.small or x.shape == (0,):
+        raise NotWrittenError
+    if x.dtype != dtype or dtype not in ("float64", "int64"):
+        raise NotWrittenError
+    totals: list[Term] = []
+    for [k] in indices(x.shape):
+        term = x.entry([k])
+        if totals:
+            by = "+" if op.mode == "add" else "*"
+            term = code.evaluate(f"{totals[-1].text} {by} {term.text}", totals[-1], term)
+        totals.append(term)
+    return separate(code, dtype, list(x.shape), totals)
