@@ -21,7 +21,6 @@ from pytensor.tensor.random.type import RandomGeneratorType
 from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.backend.generators import by_address
-from pymc_dapper.backend.kept_whole import KEPT_WHOLE
 from pymc_dapper.backend.kernel_key import kernel_key
 
 
@@ -137,8 +136,7 @@ def kept_on_disk(kernel: Any) -> Callable:
 def numba_mode(mode: Mode | str | None) -> Mode:
     """Check that a compilation mode is one of numba's; the package's own if none is given."""
     whole = accelerate.whole_graphs() if mode is None else None
-    by_default = KEPT_WHOLE if whole is None else whole.ONE_FUNCTION
-    resolved = by_default if mode is None else get_mode(mode)
+    resolved = get_mode(mode or "NUMBA") if whole is None else whole.ONE_FUNCTION
     if not isinstance(resolved.linker, NumbaLinker):
         raise ValueError(
             f"compile_kwargs: the mode {mode!r} doesn't compile with numba, which the record sweep "

@@ -20,7 +20,6 @@ from pytensor.tensor.random.op import RandomVariable
 
 from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.entries import CellOf, EntryOf, LookUp
-from pymc_dapper.backend.kept_whole import of_graph
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 
 __all__ = ["compiles", "draws", "from_source", "function_of", "numba_function", "numba_njit"]
@@ -95,7 +94,7 @@ def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> 
         node = part.make_node(*part.fgraph.inputs)
         function, key = numba_funcify_and_cache_key(part, node=node)
     elif whole is None:
-        function, key = of_graph(part, name, squeeze_output=True)
+        function, key = numba_funcify_and_cache_key(part, fgraph_name=name, squeeze_output=True)
     else:
         function, key = whole.compiled(part, name, squeeze=True)
     MODEL_KEYS[function], MODEL_PARTS[function] = key, part
