@@ -100,7 +100,6 @@ class _Run:
         self.runner, self.cell = runner, cell
         self.simulation, self.sampling, self.information = cell.seeds(runner.seed).spawn(3)
         self.stage = ""
-        self.names = set(cell.settings)
 
     def result(self) -> CellResult:
         """Run the cell."""
@@ -112,8 +111,9 @@ class _Run:
             seconds = {"seconds": monotonic() - began}
             return CellResult(TIMED_OUT, str(error), seconds)
         except (Exception, SystemExit) as error:
-            message = error_message(self.stage, error, self.names)
-            return CellResult(FAILED, message, {"seconds": monotonic() - began})
+            return CellResult(
+                FAILED, error_message(self.stage, error), {"seconds": monotonic() - began}
+            )
         return CellResult(DONE, "", {**numbers, "seconds": monotonic() - began}, parameters)
 
     def _run(self) -> tuple[dict[str, float], list[dict[str, Any]]]:
@@ -125,7 +125,6 @@ class _Run:
         model = runner.build(released, **settings)
         if not isinstance(model, pm.Model):
             raise StudyError(f"build must return a pm.Model, got {type(model).__name__}")
-        self.names |= model.named_vars.keys()
         names = self._names(model, truth)
         began = monotonic()
         options = {k: v for k, v in runner.sample_kwargs.items() if k in STEP_OPTIONS}

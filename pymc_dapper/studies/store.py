@@ -35,7 +35,7 @@ class Store:
         self._fingerprint = fingerprint
         self._study = ""
         self._arrow, self._parquet = _import_arrow()
-        self._unwritten: dict[Cell, CellResult] = {}
+        self._is_writable = True
         try:
             path.mkdir(parents=True, exist_ok=True)
             probe = path / f".probe-{uuid4().hex}"
@@ -125,37 +125,7 @@ class Store:
         return result
 
     def write(self, cell: Cell, result: CellResult) -> None:
-        """Write a finished cell, then those that couldn't be written before.
-
-        Files are written completely or not at all. Warns the first time that one can't be written:
-        the result is then kept in memory, to be written later.
-        """
-        error = self._write_cell(cell, result)
-        if error is None:
-            self.flush()
-            return
-        if not self._unwritten:
-            warnings.warn(
-                f"store={str(self.path)!r} can't be written to any more: {error}, for "
-                f"{_file(cell)}. The study goes on; results that can't be written are kept in "
-                "memory, and written when that is possible again",
-                stacklevel=3,
-            )
-        self._unwritten[cell] = result
-
-    def flush(self) -> None:
-        """Write results that couldn't be written before, as far as possible."""
-        for cell, result in list(self._unwritten.items()):
-            if self._write_cell(cell, result) is None:
-                del self._unwritten[cell]
-
-    @property
-    def n_unwritten(self) -> int:
-        """Number of cells that couldn't be written."""
-        return len(self._unwritten)
-
-    def _write_cell(self, cell: Cell, result: CellResult) -> Exception | None:
-        """Write a cell; return the error that prevents it."""
+        """Write a finished cell, completely or not at all; warns the first time that it can't."""
         made_with = {"study": self._study, **self._fingerprint}
         try:
             rows = _to_rows(cell, result, json.dumps(made_with, sort_keys=True))
@@ -166,8 +136,14 @@ class Store:
             self._parquet.write_table(table, buffer, write_page_checksum=True)
             _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
         except (OSError, TypeError, ValueError) as error:  # of the disk, or of Arrow
-            return error
-        return None
+            if self._is_writable:
+                warnings.warn(
+                    f"a cell can't be written to store={str(self.path)!r}: {error}, for "
+                    f"{_file(cell)}. The study goes on, and what it returns has all cells: save "
+                    "it elsewhere",
+                    stacklevel=3,
+                )
+            self._is_writable = False
 
     def _schema(self, cell: Cell) -> Any:
         text, number = self._arrow.string(), self._arrow.float64()

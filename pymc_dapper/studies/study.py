@@ -216,9 +216,6 @@ def study(
             if place is not None and result.status != NOT_RUN:
                 place.write(cell, result)
             report(result)
-    if place is not None:
-        place.flush()
-        _warn_of_unwritten(place)
     _warn_of_missing(results)
     return collect(read, results, {"seed": runner.seed, "prob": runner.prob})
 
@@ -318,15 +315,6 @@ def _tell_changes(store: Store, cells: Iterable[Cell], on_change: OnChange) -> N
         if on_change == "raise":
             raise ValueError(message)
         warnings.warn(f"{message}. They are used", stacklevel=3)
-
-
-def _warn_of_unwritten(store: Store) -> None:
-    if store.n_unwritten:
-        warnings.warn(
-            f"{store.n_unwritten} cells couldn't be written to store={str(store.path)!r}. They are "
-            "in the result that is returned: save it elsewhere",
-            stacklevel=3,
-        )
 
 
 def _warn_of_missing(results: Mapping[Cell, CellResult]) -> None:

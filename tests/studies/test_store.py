@@ -255,16 +255,11 @@ def test_a_cell_that_cannot_be_written_blocks_no_other(place):
     place, cell, other = place
     cells = read_grid({"share": [0.1, 0.2], "name": ["abc"]}, 1).cells
     (place.path / f"{cells[0].name}.parquet").mkdir()
-    with pytest.warns(UserWarning, match=f"can't be written to any more: .*{cells[0].name}"):
+    with pytest.warns(UserWarning, match=f"a cell can't be written to .*{cells[0].name}"):
         place.write(cells[0], a_result())
     for each in (cells[1], other):
         place.write(each, a_result())
-    assert place.n_unwritten == 1
     assert set(place.read([cell, other, cells[1]])) == {cell, other, cells[1]}
-    (place.path / f"{cells[0].name}.parquet").rmdir()
-    place.flush()
-    assert place.n_unwritten == 0
-    assert list(place.read(cells[:1])) == [cells[0]]
 
 
 def test_other_code_is_told_or_refused(filled, expected):
@@ -354,14 +349,14 @@ def test_a_directory_of_other_things_is_refused(tmp_path):
         run(never, store=tmp_path)
 
 
-def fill_disk(monkeypatch, failures):
-    """Let writing fail from the second cell on, so many times."""
+def fill_disk(monkeypatch):
+    """Let writing fail from the second cell on."""
     write, calls = stores._write, []
 
     def limited(path, content):
         if path.suffix == ".parquet":
             calls.append(path)
-            if 1 < len(calls) <= 1 + failures:
+            if len(calls) > 1:
                 _full()
         write(path, content)
 
@@ -369,24 +364,14 @@ def fill_disk(monkeypatch, failures):
 
 
 def test_a_store_that_fills_up_loses_nothing_that_is_in_memory(tmp_path, monkeypatch, expected):
-    fill_disk(monkeypatch, failures=1000)
-    with (
-        pytest.warns(UserWarning, match="can't be written to any more: .*No space left"),
-        pytest.warns(UserWarning, match="3 cells couldn't be written .* save it elsewhere"),
-    ):
+    fill_disk(monkeypatch)
+    with pytest.warns(UserWarning, match=r"can't be written to .*No space left.* save it") as told:
         result = run(store=tmp_path)
+    assert len(told) == 1
     assert functions.same(result, expected)
     assert len(list(tmp_path.glob("*.parquet"))) == 1
     monkeypatch.undo()
     assert functions.same(run(store=tmp_path), expected)
-
-
-def test_a_store_that_was_full_for_a_while_is_complete(tmp_path, monkeypatch, expected):
-    fill_disk(monkeypatch, failures=2)
-    with pytest.warns(UserWarning, match="kept in memory, and written when"):
-        run(store=tmp_path)
-    monkeypatch.undo()
-    assert functions.same(run(never, store=tmp_path), expected)
 
 
 def test_without_pyarrow_a_store_is_refused(tmp_path, monkeypatch):
