@@ -1,7 +1,7 @@
 """Releases that privacy libraries make themselves, read and sampled.
 
-OpenDP and dp_accounting are in the tests' own environment: `statistical/test_opendp.py` and
-`releases/test_dp_events.py`. Of Tumult Analytics a release was recorded: `releases/test_tumult.py`.
+OpenDP is in the tests' own environment: `statistical/test_opendp.py`. Of Tumult Analytics a release
+was recorded: `releases/test_tumult.py`.
 """
 
 import pytest

@@ -6,7 +6,6 @@ arguments that returns the arguments, by name, of a call that is valid and cheap
 
 from types import SimpleNamespace
 
-import dp_accounting
 import numpy as np
 import pandas as pd
 import pymc as pm
@@ -347,10 +346,6 @@ VALID = {
         "budget": BUDGET,
     },
     "releases.opendp_mechanism": lambda: {"measurement": MEASUREMENT},
-    "releases.budget_of_event": lambda: {
-        "event": dp_accounting.LaplaceDpEvent(2.0),
-        "neighbours": "replace",
-    },
     "releases.diffprivlib_mechanism": lambda: {"mechanism": DIFFPRIVLIB},
     "releases.smartnoise_mechanism": lambda: {
         "mechanism": SimpleNamespace(
@@ -414,7 +409,6 @@ VALID = {
         "exact": {"0": 9},
         "parents": {"01": "0"},
     },
-    "releases.event_of_budget": lambda: {"budget": BUDGET},
     "diagnostics.acceptance": lambda: {"idata": RESULT, "budget": BUDGET},
     "diagnostics.missing_information": lambda: {
         "idata": RESULT,

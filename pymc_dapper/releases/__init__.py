@@ -16,7 +16,6 @@ knows no sampler.
 from pymc_dapper.releases.census import census_totals, read_census
 from pymc_dapper.releases.census_tables import census_tables
 from pymc_dapper.releases.diffprivlib import diffprivlib_mechanism
-from pymc_dapper.releases.dp_events import budget_of_event, event_of_budget
 from pymc_dapper.releases.opendp import opendp_mechanism, read_opendp
 from pymc_dapper.releases.pipeline_dp import noise_of_stddev, pipeline_dp_mechanisms
 from pymc_dapper.releases.private_pgm import read_measurements
@@ -24,11 +23,9 @@ from pymc_dapper.releases.smartnoise import smartnoise_mechanism
 from pymc_dapper.releases.tumult import tumult_mechanisms
 
 __all__ = [
-    "budget_of_event",
     "census_tables",
     "census_totals",
     "diffprivlib_mechanism",
-    "event_of_budget",
     "noise_of_stddev",
     "opendp_mechanism",
     "pipeline_dp_mechanisms",
