@@ -7,6 +7,7 @@ import platform
 import re
 import sysconfig
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -58,12 +59,12 @@ def _source(function: Any) -> str:
     if isinstance(function, partial):
         return _source(function.func) + plain((function.args, function.keywords))
     function = inspect.unwrap(function)
-    places: list[Any] = [inspect.getmodule(function), function, type(function)]
-    for thing in places:
-        try:
-            return ast.dump(ast.parse(dedent(inspect.getsource(thing))))
-        except (OSError, TypeError, SyntaxError):  # it was typed in, or is compiled
-            continue
+    module = inspect.getmodule(function)
+    of_file = getattr(module, "__file__", None) is not None
+    if of_file or inspect.isfunction(function):
+        with suppress(OSError, SyntaxError):  # it was typed in, or is compiled
+            source = inspect.getsource(module if of_file and module else function)
+            return ast.dump(ast.parse(dedent(source)))
     return plain(function)
 
 

@@ -75,7 +75,6 @@ INTERNALS = {
     "are written out",
     "pytensor.link.numba.dispatch.random.numba_core_rv_funcify": "draw our distributions in numba",
     "pytensor.link.numba.linker.NumbaLinker": "see whether a mode is one of numba's",
-    "pytensor.link.utils.fgraph_to_python": "have one function of operations that are alike",
     "pytensor.link.vm.VMLinker": "evaluate a graph as it is written, in Python",
     "pytensor.tensor._as_tensor_variable": "pass statistics where tensors are expected",
 }

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Variable
 
@@ -14,6 +15,7 @@ from pymc_dapper.graphs.terms.roles import (
     Linear,
     LinearEntries,
     Mixed,
+    Part,
     Reduced,
     Role,
 )
@@ -130,3 +132,16 @@ def is_minus_infinity(x: Variable) -> bool:
     """Whether a variable is minus infinity for all counts."""
     value = linear.constant_value(x)
     return value is not None and bool(np.all(np.isneginf(value)))
+
+
+def hard(part: Part, *, impossible_if: bool) -> Part:
+    """Turn a condition into terms that are 0 or -inf."""
+    terms = part.terms
+    zero, minus_infinity = np.asarray(0.0), np.asarray(-np.inf)
+    branches = (minus_infinity, zero) if impossible_if else (zero, minus_infinity)
+    function = pt.switch(terms.function, *branches)
+    requires: tuple[LinearEntries, ...] = ()
+    if terms.equality is not None and terms.equality[1] != impossible_if:
+        requires = (terms.equality[0],)
+    both = Entrywise(terms.shape, function, terms.linear, terms.fixed, requires=requires)
+    return Part(both, part.targets)

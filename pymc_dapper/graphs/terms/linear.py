@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.tensor.subtensor import indices_from_subtensor
+from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.graphs import ops
@@ -229,3 +230,11 @@ def _offset(node: Apply, roles: Sequence[Role]) -> Variable:
         for x, role in zip(node.inputs, roles, strict=True)
     ]
     return with_inputs(node, inputs)[0]
+
+
+def single_value(x: Variable) -> TensorVariable | None:
+    """Return a constant with the same value everywhere as a scalar."""
+    value = constant_value(x)
+    if value is None or value.size == 0 or not np.all(value == value.flat[0]):
+        return None
+    return pt.constant(np.asarray(value.flat[0]))

@@ -19,6 +19,7 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms import linear
 from pymc_dapper.graphs.terms.equations import (
     equality,
+    hard,
     is_minus_infinity,
     is_positive_scaling,
     required,
@@ -193,7 +194,7 @@ class CountWalk:
             spread = take(role, indices, shape)
             assert isinstance(spread, Entrywise)
             return spread
-        constant = _single_value(x)
+        constant = linear.single_value(x)
         if constant is not None:
             return Entrywise(shape, constant, {}, {})
         scalar = self._scalars.setdefault((x, shape), pt.scalar(dtype=x.type.dtype))
@@ -348,8 +349,8 @@ class CountWalk:
         possible = self._reduced(branches[1 - where], roles[2 - where], shape, "add")
         if conditions is None or possible is None:
             return None
-        hard = [_hard(part, impossible_if=where == 0) for part in conditions.parts]
-        return Reduced(shape, "add", (*possible.parts, *hard))
+        refusing = [hard(part, impossible_if=where == 0) for part in conditions.parts]
+        return Reduced(shape, "add", (*possible.parts, *refusing))
 
     def _masked(
         self,
@@ -426,19 +427,6 @@ def as_terms(role: Role, walk: CountWalk, graph: TensorVariable) -> tuple[Part, 
     return reduced.parts
 
 
-def _hard(part: Part, *, impossible_if: bool) -> Part:
-    """Turn a condition into terms that are 0 or -inf."""
-    terms = part.terms
-    zero, minus_infinity = np.asarray(0.0), np.asarray(-np.inf)
-    branches = (minus_infinity, zero) if impossible_if else (zero, minus_infinity)
-    function = pt.switch(terms.function, *branches)
-    requires: tuple[LinearEntries, ...] = ()
-    if terms.equality is not None and terms.equality[1] != impossible_if:
-        requires = (terms.equality[0],)
-    hard = Entrywise(terms.shape, function, terms.linear, terms.fixed, requires=requires)
-    return Part(hard, part.targets)
-
-
 def _why_mixed(node: Apply, shape: tuple[int, ...] | None) -> str:
     """Say why the result of an operation can't be split into terms."""
     why = "ties entries together"
@@ -473,11 +461,3 @@ def _kind(scalar_op: ps.ScalarOp | None) -> Kind | None:
         case ps.AND():
             return "and"
     return None
-
-
-def _single_value(x: Variable) -> TensorVariable | None:
-    """Return a constant with the same value everywhere as a scalar."""
-    value = linear.constant_value(x)
-    if value is None or value.size == 0 or not np.all(value == value.flat[0]):
-        return None
-    return pt.constant(np.asarray(value.flat[0]))
