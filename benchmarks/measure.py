@@ -250,10 +250,11 @@ class NoOpStep(BlockedStep):
         return {**point}, [{}]
 
 
-def protocol(workload, n=None, draws=5000):
+def protocol(workload, n=None, draws=20_000):
     """Seconds a draw of `pmd.sample` without interweaving, and what it consists of.
 
-    The loop by hand, and `pm.sample` with as many steps that do nothing.
+    The loop by hand, and `pm.sample` with as many steps that do nothing. The time is what PyMC
+    reports of all draws, the median of five runs.
     """
     work = made(workload, n)
     model = work.build()
@@ -265,25 +266,17 @@ def protocol(workload, n=None, draws=5000):
     options = {"tune": 0, "chains": 1, "cores": 1, "random_seed": 1, "model": model, **QUIET}
 
     def per_draw(sample, **more):
-        """CPU time between the first draw and the last."""
-        times = []
-        sample(
-            draws,
-            var_names=parameters,
-            callback=lambda trace, draw: times.append(process_time()),
-            **options,
-            **more,
-        )
-        return (times[-1] - times[0]) / (draws - 1)
+        idata = sample(draws, var_names=parameters, **options, **more)
+        return float(idata.posterior.attrs["sampling_time"]) / draws
 
     ways = {
-        "pmd.sample": lambda: per_draw(pmd.sample, interweave=False),
+        "pmd.sample": lambda: per_draw(pmd.sample, interweave=False, tabulate=False),
         "by hand": lambda: seconds_of(lambda: work.loop(np.random.default_rng(1), draws)) / draws,
         "pm.sample": lambda: per_draw(pm.sample, step=no_ops),
     }
-    # In turns, since a machine may be slow for seconds at a time: the best of each.
-    rounds = [{way: measured() for way, measured in ways.items()} for _ in range(8)]
-    return {way: min(each[way] for each in rounds) for way in ways}
+    # In turns, since a machine may be slow for seconds at a time.
+    rounds = [{way: measured() for way, measured in ways.items()} for _ in range(5)]
+    return {way: float(np.median([each[way] for each in rounds])) for way in ways}
 
 
 # Memory -------------------------------------------------------------------------------------------

@@ -165,7 +165,7 @@ def protocols(results):
         parts = [result[key] for key in ("by hand", "pm.sample", "pmd.sample")]
         ratio = parts[2] / (parts[0] + parts[1])
         shown = [number(1e6 * x, 3) for x in parts]
-        rows.append([label(job["workload"], None), *shown, number(ratio)])
+        rows.append([label(job["workload"], job.get("n")), *shown, number(ratio)])
     header = ["us per draw", "loop by hand", "`pm.sample`, idle steps", "`pmd.sample`", "ratio"]
     return table(header, rows)
 

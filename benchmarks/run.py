@@ -126,7 +126,9 @@ def jobs(short):
     yield {"task": "overhead"}
     yield {"task": "separable", "n": min(limit, 100_000)}
     for workload in EXAMPLES:
-        yield {"task": "protocol", "workload": workload, "draws": 500 if short else 5_000}
+        for n in (400, 50) if workload in SIZES else (None,):
+            draws = 500 if short else 20_000
+            yield {"task": "protocol", "workload": workload, "n": n, "draws": draws}
     for workload in (*EXAMPLES, *OTHERS):
         yield from (
             {"task": "sweep", "workload": workload, "n": n}

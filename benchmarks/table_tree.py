@@ -214,7 +214,7 @@ def largest_by_chance(effective):
     1 + (chi2 / 3 - 1) / (2 m), with three degrees of freedom. Returned is the median of the largest
     of independent ones.
     """
-    at = 1 + np.linspace(0, 0.2, 20_001)
+    at = 1 + np.linspace(0, 0.2, 2_001)
     x = 3 * (1 + (at[:, None] - 1) * effective / 2)
     log_below = np.zeros(at.size)
     for part in np.array_split(np.arange(effective.size), 1 + effective.size // 500):
