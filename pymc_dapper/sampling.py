@@ -283,7 +283,7 @@ def sample(
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
-        Options of ``pm.NUTS``, such as ``{"target_accept": 0.9}``; ``target_accept=`` alone works,
+        Options of ``pm.NUTS``, such as ``{"target_accept": 0.99}``; ``target_accept=`` alone works,
         too.
     model : Model, optional
         The model. Taken from the context if not given.

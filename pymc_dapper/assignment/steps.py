@@ -94,7 +94,7 @@ def assign_steps(
     dapper : dict, optional
         Passed on to :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
-        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.9}``.
+        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.99}``, which is 0.95 by default.
     compile_kwargs : dict, optional
         Passed on to all steps.
     progressbar : bool, default True
