@@ -27,7 +27,7 @@ from pathlib import Path
 from time import perf_counter, process_time, sleep
 
 import numpy as np
-from scipy import stats
+from scipy import optimize, stats
 
 import pymc_dapper as pmd
 from benchmarks._models import example
@@ -214,12 +214,12 @@ def largest_by_chance(effective):
     1 + (chi2 / 3 - 1) / (2 m), with three degrees of freedom. Returned is the median of the largest
     of independent ones.
     """
-    at = 1 + np.linspace(0, 0.2, 2_001)
-    x = 3 * (1 + (at[:, None] - 1) * effective / 2)
-    log_below = np.zeros(at.size)
-    for part in np.array_split(np.arange(effective.size), 1 + effective.size // 500):
-        log_below += stats.chi2.logcdf(x[:, part], 3).sum(axis=1)
-    return float(at[np.argmax(log_below > np.log(0.5))])
+
+    def missing(at):
+        """Log-probability that all are below, beyond that of the median."""
+        return stats.chi2.logcdf(3 * (1 + (at - 1) * effective / 2), 3).sum() - np.log(0.5)
+
+    return float(optimize.brentq(missing, 1, 2))
 
 
 def groups_of(summary, draws, truth, level, width):

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.blocking import DictToArrayBijection
 
-from pymc_dapper.steps.conditional_nuts import conditional_nuts
+from pymc_dapper.steps.conditional_nuts import TARGET_ACCEPT, conditional_nuts
 from tests.models import admissions_model
 
 
@@ -47,6 +47,17 @@ def test_conditional_nuts_has_the_gradient_of_the_whole_log_density():
         differences.append(expected - logp)
     mechanism = admissions.compile_logp(vars=[admissions["privacy"]], mode="FAST_COMPILE")(point)
     np.testing.assert_allclose(differences, mechanism)
+
+
+def test_steps_are_shorter_than_by_default_unless_told_otherwise():
+    with pm.Model() as model:
+        x = pm.Normal("x", pm.Normal("mu"), 1, shape=4)
+        pm.Potential("privacy", -pt.abs(x.sum()))
+    quickly = {"mode": "FAST_COMPILE"}
+    value = model.rvs_to_values[model["mu"]]
+    for given, expected in (({}, TARGET_ACCEPT), ({"target_accept": 0.8}, 0.8)):
+        step = conditional_nuts([value], model, compile_kwargs=quickly, **given)
+        assert step.target_accept == expected
 
 
 def test_absent_rows_have_no_say():
