@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dapper.table_trees import compiled
-from pymc_dapper.table_trees.kernels import RESIZE
-from pymc_dapper.table_trees.layout import Fixed
+from pymc_dapper.table_trees.kernels import GIVE, RESIZE, SWAP
+from pymc_dapper.table_trees.layout import Fixed, Moves
 from pymc_dapper.table_trees.start import Entries, entries_of, state_of
 
 
@@ -62,10 +62,8 @@ def _room(plan: Plan, chain: int, goes_on: bool) -> dict[str, np.ndarray]:
         if plan.folder is None:
             room[name] = np.zeros(shape, dtype=np.int32)
             continue
-        file = draws_file(plan.folder, name, chain)
-        room[name] = np.lib.format.open_memmap(
-            file, "r+" if goes_on else "w+", dtype=np.int32, shape=shape
-        )
+        file, mode = draws_file(plan.folder, name, chain), "r+" if goes_on else "w+"
+        room[name] = np.lib.format.open_memmap(file, mode, dtype=np.int32, shape=shape)
     return room
 
 
@@ -89,7 +87,7 @@ def read_state(file: Path) -> tuple[int, np.ndarray, np.random.Generator, Entrie
 
 def run(
     chain: int, fixed: Fixed, released: np.ndarray, first: Entries, seed: np.random.SeedSequence,
-    moves: np.ndarray, plan: Plan,
+    moves: Moves, plan: Plan,
 ) -> Finished:  # fmt: skip
     """Run a chain, or go on with one.
 
@@ -97,7 +95,7 @@ def run(
     """
     file = None if plan.folder is None else chain_file(plan.folder, chain)
     goes_on = file is not None and file.is_file()
-    done, made, now = -plan.tune, np.zeros((moves.size, 2), dtype=np.int64), first
+    done, made, now = -plan.tune, np.zeros((moves.on.size, 2), dtype=np.int64), first
     rng = np.random.Generator(np.random.PCG64(seed))
     if goes_on:
         assert file is not None
@@ -142,11 +140,24 @@ def misfits(fixed: Fixed, residual: np.ndarray) -> np.ndarray:
     return found
 
 
-def open_totals(fixed: Fixed) -> np.ndarray:
-    """Return which moves are needed: people come and go only if a block is in no exact total."""
-    known = np.zeros(fixed.leaf.size, dtype=bool)
-    for area in np.flatnonzero(fixed.exact):
-        known[fixed.begin[area] : fixed.end[area]] = True
-    moves = np.ones(RESIZE + 1, dtype=bool)
-    moves[RESIZE] = not known.all()
-    return moves
+def moves_of(fixed: Fixed, variance: np.ndarray) -> Moves:
+    """Return which moves are needed, given how well the total of each area is known.
+
+    People change places where a total between their blocks is known to within a person: what isn't
+    known as well leaves room for people who move. They come and go only if a block is in no exact
+    total.
+    """
+    lid = _lid(fixed, variance <= 1)
+    on = np.ones(RESIZE + 1, dtype=bool)
+    on[SWAP] = (fixed.depth[lid] > 0).any()
+    on[GIVE] = not fixed.exact[fixed.leaf].all()
+    on[RESIZE] = not fixed.exact[_lid(fixed, fixed.exact)].all()
+    return Moves(on, lid)
+
+
+def _lid(fixed: Fixed, known: np.ndarray) -> np.ndarray:
+    """Return the smallest area of each block whose total is known; the largest if none is."""
+    area = fixed.leaf
+    for _ in range(int(fixed.depth.max())):
+        area = np.where(known[area] | (fixed.parent[area] < 0), area, fixed.parent[area])
+    return area

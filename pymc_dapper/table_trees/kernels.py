@@ -6,7 +6,8 @@ composition (Polya's urn).
 
 - `recast`: two cells of a group, whoever is there, exchange as many people as the prior and the
   noise of the larger areas say. They stay in their blocks, whose noise decides.
-- `swap`: two people change places, so that larger areas don't change.
+- `swap`: two people change places, so that larger areas don't change. Where a total between their
+  blocks is known: elsewhere moves of the other kinds do as much, and cost less.
 - `give`: people move to another block and keep their cells. Blocks are drawn evenly, or by size,
   and how many people by the totals' prior and noise: that of the other classes decides.
 - `resize`: people come or go.
@@ -18,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.weights import OF_TABLE, log_prior
-from pymc_dapper.table_trees.layout import Fixed, State, Tables
+from pymc_dapper.table_trees.layout import Fixed, Moves, State, Tables
 
 RECAST, SWAP, GIVE, RESIZE = range(4)
 """The moves."""
@@ -129,38 +130,22 @@ def shift(fixed: Fixed, residual: np.ndarray, a: int, c1: int, c2: int, n: int) 
 
 
 @njit
-def move(
-    fixed: Fixed, residual: np.ndarray, b1: int, c1: int, b2: int, c2: int, n: int, stop: int
-) -> float:
-    """Move n people from a block's cell to another's; return the noise's log-ratio.
+def move(fixed: Fixed, residual: np.ndarray, b1: int, b2: int, c: int, n: int) -> float:
+    """Move n people of a cell to another block; return the noise's log-ratio.
 
-    Parameters
-    ----------
-    fixed : Fixed
-        What stays.
-    residual : ndarray of float64
-        Is changed.
-    b1, c1, b2, c2 : int
-        From where to where; -1 for outside of the tree.
-    n : int
-        How many; less than 0 takes a move back.
-    stop : int
-        The area from which on nothing changes in the end, or -1.
+    A block of -1 is outside of the tree; n below 0 takes a move back.
     """
     gain = 0.0
     a1 = fixed.leaf[b1] if b1 >= 0 else -1
     a2 = fixed.leaf[b2] if b2 >= 0 else -1
-    while a1 != a2 or (c1 != c2 and a1 >= 0 and a1 != stop):
-        if a1 == a2:
-            gain += shift(fixed, residual, a1, c1, c2, n)
-            a1 = a2 = fixed.parent[a1]
-        elif a2 < 0 or (a1 >= 0 and fixed.depth[a1] >= fixed.depth[a2]):
+    while a1 != a2:
+        if a2 < 0 or (a1 >= 0 and fixed.depth[a1] >= fixed.depth[a2]):
             gain += -np.inf if fixed.exact[a1] else 0.0
-            gain += shift(fixed, residual, a1, c1, -1, n)
+            gain += shift(fixed, residual, a1, c, -1, n)
             a1 = fixed.parent[a1]
         else:
             gain += -np.inf if fixed.exact[a2] else 0.0
-            gain += shift(fixed, residual, a2, -1, c2, n)
+            gain += shift(fixed, residual, a2, -1, c, n)
             a2 = fixed.parent[a2]
     return gain
 
@@ -282,17 +267,15 @@ def swap(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int,
             add(groups, g, gone, 1)
         if gain == -np.inf:
             return False
-    gain += move(fixed, state.residual, b1, c1, b1, c2, 1, top)
-    gain += move(fixed, state.residual, b2, c2, b2, c1, 1, top)
+    gain += between(fixed, state, b1, c1, c2, 1, top) + between(fixed, state, b2, c2, c1, 1, top)
     if not accept(rng, gain):
-        move(fixed, state.residual, b1, c1, b1, c2, -1, top)
-        move(fixed, state.residual, b2, c2, b2, c1, -1, top)
+        between(fixed, state, b1, c1, c2, -1, top)
+        between(fixed, state, b2, c2, c1, -1, top)
         return False
-    for tables, one, other in ((people, b1, b2), (groups, g1, g2)):
-        add(tables, one, c1, -1)
-        add(tables, other, c2, -1)
-        add(tables, one, c2, 1)
-        add(tables, other, c1, 1)
+    add(groups, g1, c1, -1)
+    add(groups, g1, c2, 1)
+    add(groups, g2, c2, -1)
+    add(groups, g2, c1, 1)
     return True
 
 
@@ -383,7 +366,7 @@ def give(
             add(groups, g1, c, -m)
             gain += log_urn(fixed, groups, g2, c, m) - log_urn(fixed, groups, g1, c, m)
             add(groups, g2, c, m)
-        gain += move(fixed, residual, b1, c, b2, c, m, -1)
+        gain += move(fixed, residual, b1, b2, c, m)
     if accept(rng, gain):
         put(people, b2)
         return True
@@ -392,7 +375,7 @@ def give(
         m = people.counts[hand, c]
         add(groups, g1, c, m)
         add(groups, g2, c, -m)
-        move(fixed, residual, b1, c, b2, c, -m, -1)
+        move(fixed, residual, b1, b2, c, -m)
     put(people, b1)
     return False
 
@@ -417,7 +400,7 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
     for k in range(people.occupied[hand]):
         c = people.cells[hand, k]
         m = sign * people.counts[hand, c]
-        gain += move(fixed, state.residual, -1, -1, b, c, m, -1)
+        gain += move(fixed, state.residual, -1, b, c, m)
         if n < 0:
             add(groups, g, c, m)
     accepted = accept(rng, gain)
@@ -425,7 +408,7 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
         for k in range(people.occupied[hand]):
             c = people.cells[hand, k]
             m = sign * people.counts[hand, c]
-            move(fixed, state.residual, -1, -1, b, c, -m, -1)
+            move(fixed, state.residual, -1, b, c, -m)
             add(groups, g, c, -m)
     if accepted == (n > 0):
         put(people, b)
@@ -437,9 +420,8 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
 
 
 @njit
-def within(rng: np.random.Generator, fixed: Fixed, b: int) -> int:
-    """Draw one of the areas that a block is in."""
-    area = fixed.leaf[b]
+def within(rng: np.random.Generator, fixed: Fixed, area: int) -> int:
+    """Draw one of the areas that an area is in."""
     above = fixed.depth[area]
     for _ in range(1 + int(rng.random() * above) if above else 0):
         area = fixed.parent[area]
@@ -468,7 +450,7 @@ def sweep(
     fixed: Fixed,
     state: State,
     visits: int,
-    moves: np.ndarray,
+    moves: Moves,
     made: np.ndarray,
 ) -> None:
     """Go through all blocks.
@@ -481,34 +463,35 @@ def sweep(
         The state is changed.
     visits : int
         How often the total of each block is proposed to change, by each kind of moves.
-    moves : ndarray of bool, shape (4,)
+    moves : Moves
         Which of them are made.
     made : ndarray of int64, shape (4, 2)
         How many were proposed and accepted: is added to.
     """
     for g in range(fixed.together.size):
-        for _ in range(2 * state.groups.total[g] if moves[RECAST] else 0):
+        for _ in range(2 * state.groups.total[g] if moves.on[RECAST] else 0):
             how = recast(rng, fixed, state, g, int(rng.random() * fixed.alpha.shape[1]))
             made[RECAST, 0] += how > 0
             made[RECAST, 1] += how > 1
         area, n = fixed.together[g], state.groups.total[g]
-        is_open = moves[GIVE] and n > 0 and fixed.end[area] > fixed.begin[area] + 1
+        is_open = moves.on[GIVE] and n > 0 and fixed.end[area] > fixed.begin[area] + 1
         for _ in range(visits * (fixed.end[area] - fixed.begin[area]) if is_open else 0):
             one, other = of_person(rng, fixed, state, g), of_person(rng, fixed, state, g)
             made[GIVE, 0] += 1
             made[GIVE, 1] += give(rng, fixed, state, one, other, True)
     for b in range(fixed.leaf.size):
         # This changes nothing of how often it is made.
-        for _ in range((state.people.total[b] + 1) // 2 if moves[SWAP] else 0):
-            area = within(rng, fixed, b)
+        is_shut = moves.on[SWAP] and fixed.depth[moves.lid[b]] > 0
+        for _ in range((state.people.total[b] + 1) // 2 if is_shut else 0):
+            area = within(rng, fixed, moves.lid[b])
             made[SWAP, 0] += 1
             made[SWAP, 1] += swap(rng, fixed, state, b, block_of(rng, fixed, area), area)
         for _ in range(0 if fixed.exact[fixed.leaf[b]] else visits):
-            if moves[GIVE]:
-                other = block_of(rng, fixed, within(rng, fixed, b))
+            if moves.on[GIVE]:
+                other = block_of(rng, fixed, within(rng, fixed, fixed.leaf[b]))
                 made[GIVE, 0] += 1
                 made[GIVE, 1] += give(rng, fixed, state, b, other, False)
-            if moves[RESIZE]:
+            if moves.on[RESIZE]:
                 n = 1 + int(rng.random() * (1 << int(rng.random() * SCALES)))
                 made[RESIZE, 0] += 1
                 made[RESIZE, 1] += resize(rng, fixed, state, b, n if rng.random() < 0.5 else -n)
@@ -522,7 +505,7 @@ def settle(
     for k in range(blocks.size):
         add(state.people, blocks[k], cells[k], n[k])
         add(state.groups, fixed.group[blocks[k]], cells[k], n[k])
-        move(fixed, state.residual, -1, -1, blocks[k], cells[k], n[k], -1)
+        move(fixed, state.residual, -1, blocks[k], cells[k], n[k])
 
 
 @njit

@@ -59,6 +59,16 @@ class Tables(NamedTuple):
     """Int64, shape (rows,): how many cells have people, and how many people."""
 
 
+class Moves(NamedTuple):
+    """Which moves are made."""
+
+    on: np.ndarray
+    """Bool, shape (4,): each kind."""
+    lid: np.ndarray
+    """Int64, shape (blocks,): the smallest area of each block whose total is known, or the largest
+    of all. People of two blocks change places only across it."""
+
+
 class State(NamedTuple):
     """What moves."""
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import about, as_array, random_generator, shown, text, whole_number
 from pymc_dapper.table_trees import given, start
-from pymc_dapper.table_trees.chain import Margin, Plan, open_totals, run
+from pymc_dapper.table_trees.chain import Margin, Plan, moves_of, run
 from pymc_dapper.table_trees.results import TableDraws, begin, read_so_far, write_summaries
 
 MISFIT = 6.0
@@ -63,10 +63,11 @@ class TableTree:
     prior knows, and groups are independent.
 
     The moves are Metropolis's: two cells of a group exchange as many people as the prior and the
-    noise of the group's area and those above say; two people of two blocks change places; as many
-    people move to another block as the two totals say; people come and go if no exact total forbids
-    it. They take time by people and by the noisy counts that change. Memory is by blocks and cells,
-    6 bytes each, and 8 for each noisy count.
+    noise of the group's area and those above say; as many people move to another block as the two
+    totals say; two people of two blocks change places where a total between them is known to within
+    a person; people come and go if no exact total forbids it. They take time by people and by the
+    noisy counts that change. Memory is by blocks and cells, 6 bytes each, and 8 for each noisy
+    count.
 
     Examples
     --------
@@ -101,7 +102,7 @@ class TableTree:
             areas, self._queries, told, (group, together, alpha), prior
         )
         self._tree = start.tree_of_totals(areas, self._queries, told, prior, names)
-        self._moves = open_totals(self._fixed)
+        self._moves = moves_of(self._fixed, told.variance)
         self._told = told
 
     def __repr__(self) -> str:
@@ -174,8 +175,8 @@ class TableTree:
             Sweeps for each draw.
         visits : int, default 4
             How often a sweep proposes to change the total of each block, by each kind of moves. It
-            proposes another place to every other person, and visits pairs of cells of a group
-            twice for each person in it.
+            visits pairs of cells of a group twice for each person in it, and proposes another place
+            to every other person where totals are known.
         random_seed : int, Generator, ..., optional
             The same seed gives the same draws with any executor. Needed to go on.
         executor : Executor, optional

@@ -20,28 +20,36 @@ def log_prior(most):
     return np.log(p / p.sum())
 
 
-def example(is_exact):
-    """A tree of tables of 4 blocks and 4 cells, and its posterior: 3 people, or 3 at most."""
-    most = 3
-    total = [[most if is_exact else 2], [2], [NAN], [1], [0], [2], [1]]
+def example(known):
+    """A tree of tables of 4 blocks and 4 cells, and its posterior: 3 people, or 3 at most.
+
+    Known are the total of the "state" (or True), those of its "halves", too, or none (False). With
+    those of halves, the state's cells are nearly known.
+    """
+    most, in_halves = 3, known == "halves"
+    total = [[most if known else 2], [2], [1 if in_halves else NAN], [1], [0], [2], [1]]
+    scale = [0 if known else 1, *((0, 0) if in_halves else (1.5, 1)), 2, 2, 2, 2]
+    of_state = 0.1 if in_halves else 0.8
     queries = {
-        "total": pmd.TableQuery([0] * 4, total, [0 if is_exact else 1, 1.5, 1, 2, 2, 2, 2]),
+        "total": pmd.TableQuery([0] * 4, total, scale),
         "age": pmd.TableQuery(
-            [0, 0, 1, 1], [[2, 1], [1, 1], [0, 1], [1, 0], [0, 0], [NAN, 1], [2, -1]], 1.2
+            [0, 0, 1, 1],
+            [[2, 1], [1, 1], [0, 1], [1, 0], [0, 0], [NAN, 1], [2, -1]],
+            [1.5 * of_state, *[1.2] * 6],
         ),
         "race": pmd.TableQuery(
             [0, 1, 0, -1],
             [[1, 1], [0, 1], [1, 1], [1, 0], [0, 1], [0, 1], [NAN, NAN]],
-            [0.8, 1, 1, 2, 2, 2, 2],
+            [of_state, 1, 1, 2, 2, 2, 2],
         ),
     }
     impossible = np.zeros((7, 4), dtype=bool)
     impossible[2, 1] = True
-    prior = log_prior(1 if not is_exact else most)
+    prior = log_prior(most if known else 1)
     tree = pmd.TableTree(PARENT, queries, prior=prior, concentration=ALPHA, impossible=impossible)
     padded = np.append(prior, np.full(9, -np.inf))
     posterior = Enumerated(
-        [most] if is_exact else range(5),
+        [most] if known else range(5),
         INSIDE,
         [query[:3] for query in queries.values()],
         padded,

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from pymc_dapper.table_trees.chain import misfits, open_totals, read_state, write_state
+import pymc_dapper as pmd
+from pymc_dapper.table_trees.chain import misfits, read_state, write_state
 from tests.table_trees.small import example
 
 
@@ -19,10 +20,25 @@ def test_a_state_is_read_as_it_was_written(tmp_path):
     np.testing.assert_array_equal(same.random(5), rng.random(5))
 
 
-def test_people_come_and_go_unless_a_total_is_known():
-    for is_exact in (True, False):
-        tree, _ = example(is_exact)
-        assert open_totals(tree._fixed).tolist() == [True] * 3 + [not is_exact]
+def test_which_moves_are_made():
+    """People come and go unless a total is known, and change places across those of halves."""
+    for known, swaps in (("halves", True), ("state", False), (False, False)):
+        moves = example(known)[0]._moves
+        assert moves.on.tolist() == [True, swaps, True, not known]
+        assert moves.lid.tolist() == ([1, 1, 2, 2] if known == "halves" else [0] * 4)
+
+
+def test_a_total_is_known_to_within_a_person():
+    """Of a block, by noise of sigma 1; its area's is known exactly, and its neighbour's to 2."""
+    total = pmd.TableQuery([0, 0], [[np.nan], [9], [4], [5], [np.nan]], [2.0, 0, 1, 2, 1])
+    tree = pmd.TableTree([-1, 0, 1, 1, 0], {"total": total}, prior=np.log(np.full(20, 0.05)))
+    assert tree._areas.leaf.tolist() == [2, 3, 4]
+    assert tree._moves.lid.tolist() == [2, 1, 0]
+
+
+def test_nobody_moves_to_another_block_if_totals_of_all_are_known():
+    total = pmd.TableQuery([0, 0], [[9], [4], [5]], 0)
+    assert pmd.TableTree([-1, 0, 0], {"total": total})._moves.on.tolist() == [1, 1, 0, 0]
 
 
 def test_residuals_like_noise_fit():

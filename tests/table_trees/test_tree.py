@@ -111,7 +111,7 @@ def test_margins_of_all_levels_are_of_one_table():
     np.testing.assert_array_equal(drawn["state"], race)
     assert (x[:, :, [2, 5, 6], 1] == 0).all()  # impossible
     assert (x[:, :, 0].sum(axis=-1) == 3).all()
-    assert set(drawn.accepted) == {"recast", "swap", "give"}
+    assert set(drawn.accepted) == {"recast", "give"}
     assert repr(tree) == "<TableTree: 7 areas, 4 of them blocks, of 4 cells>"
 
 
