@@ -393,6 +393,19 @@ VALID = {
         "geocodes": ["0"],
         "columns": ["g", "q", "s", "v", "e"],
     },
+    "releases.census_bounds": lambda: {
+        "rows": {
+            "g": ["01"] * 2,
+            "q": ["hhgq_total_lb_con", "hhgq_total_ub_con"],
+            "s": [[8]] * 2,
+            "v": [[0] * 8, [9] * 8],
+            "e": [0.0] * 2,
+            "sign": [">=", "<="],
+        },
+        "levels": {"state": 2},
+        "geocodes": ["0"],
+        "columns": ["g", "q", "s", "v", "e"],
+    },
     "releases.census_tables": lambda: {
         "release": pmd.Release(
             [
@@ -408,6 +421,7 @@ VALID = {
         "attributes": {"sex": 2},
         "exact": {"0": 9},
         "parents": {"01": "0"},
+        "bounds": None,
     },
     "diagnostics.acceptance": lambda: {"idata": RESULT, "budget": BUDGET},
     "diagnostics.missing_information": lambda: {

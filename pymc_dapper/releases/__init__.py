@@ -13,7 +13,7 @@ mechanisms and rules as the fields of their dataclasses; a new one needs its nam
 knows no sampler.
 """
 
-from pymc_dapper.releases.census import census_totals, read_census
+from pymc_dapper.releases.census import census_bounds, census_totals, read_census
 from pymc_dapper.releases.census_tables import census_tables
 from pymc_dapper.releases.diffprivlib import diffprivlib_mechanism
 from pymc_dapper.releases.opendp import opendp_mechanism, read_opendp
@@ -23,6 +23,7 @@ from pymc_dapper.releases.smartnoise import smartnoise_mechanism
 from pymc_dapper.releases.tumult import tumult_mechanisms
 
 __all__ = [
+    "census_bounds",
     "census_tables",
     "census_totals",
     "diffprivlib_mechanism",

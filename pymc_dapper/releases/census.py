@@ -1,7 +1,7 @@
 """Noisy measurement files of the 2020 US Census."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 
 COLUMNS = ("geocode", "query_name", "query_shape", "value", "variance")
+_LEAST, _MOST = "hhgq_total_lb_con", "hhgq_total_ub_con"
 
 
 def read_census(
@@ -153,8 +154,57 @@ def census_totals(
     ValueError
         If rows aren't constraints on people, or contradict each other.
     """
-    lengths, found = _levels(levels), dict[str, int]()
-    n_kinds = PRODUCTS["redistricting"]["hhgq"]
+    found: dict[str, int] = {}
+    signs = {"total_con": "=", _MOST: "<="}
+    for name, code, row in _constraints(rows, levels, geocodes, columns, storage_options, signs):
+        total = int(row.sum())
+        if (name != _MOST or not row.any()) and found.setdefault(code, total) != total:
+            raise ValueError(f"rows: geocode {code!r} has {found[code]} and {total} people")
+    return found
+
+
+def census_bounds(
+    rows: Any,
+    *,
+    levels: Mapping[str, int] | Sequence[str],
+    geocodes: Sequence[str] | None = None,
+    columns: Sequence[str] = COLUMNS,
+    storage_options: Mapping[str, Any] | None = None,
+) -> dict[str, np.ndarray]:
+    """Read how many people areas have at least and at most in households and group quarters.
+
+    Parameters
+    ----------
+    rows, levels, geocodes, columns, storage_options
+        As of `census_totals`.
+
+    Returns
+    -------
+    dict of str to ndarray
+        By geocode, for `census_tables`: an array of shape (2, 8), the least and the most people of
+        each kind. The least are as many as facilities, and 0 for households. The most are 0 if
+        there is no facility or housing unit.
+
+    Raises
+    ------
+    ValueError
+        If rows aren't constraints on people, or an area has but one of both bounds.
+    """
+    found: dict[str, np.ndarray] = {}
+    signs = {_LEAST: ">=", _MOST: "<="}
+    for name, code, row in _constraints(rows, levels, geocodes, columns, storage_options, signs):
+        found.setdefault(code, np.full((2, row.size), -1))[int(name == _MOST)] = row
+    if half := [code for code, bounds in found.items() if bounds.min() < 0]:
+        raise ValueError(f"rows: geocode {told(half)} must have both {_LEAST} and {_MOST}")
+    return found
+
+
+def _constraints(
+    rows: Any, levels: Any, geocodes: Any, columns: Any, storage_options: Any,
+    signs: Mapping[str, str],
+) -> Iterator[tuple[str, str, np.ndarray]]:  # fmt: skip
+    """Yield constraints on people with these signs by name: name, geocode and numbers."""
+    lengths, n_kinds = _levels(levels), PRODUCTS["redistricting"]["hhgq"]
     begins = None if geocodes is None else names(geocodes, "geocodes")
     wanted = Wanted(tuple(lengths), names(columns, "columns"), ("h1",), begins, "Constraint")
     for batch in rows_of(rows, wanted, options(storage_options, "storage_options")):
@@ -162,21 +212,18 @@ def census_totals(
         if np.any(sign == "") or np.any(batch.texts.get("h1", sign[:0]) != ""):
             raise ValueError("rows: constraints on people have a column 'sign', and none 'h1'")
         inside = np.logical_or.reduce(list(_inside(batch, lengths).values()))
-        for name, kind in (("total_con", "="), ("hhgq_total_ub_con", "<=")):
+        for name, kind in signs.items():
             at = np.flatnonzero(inside & (batch.query == name) & (sign == kind))
             values = batch.value.take(at) if at.size else np.zeros((0, 1))
-            if values is None or (kind == "<=" and at.size and values.shape[1] != n_kinds):
+            if values is None or (kind != "=" and at.size and values.shape[1] != n_kinds):
                 raise ValueError(
                     f"rows: {name} must have {n_kinds} numbers in each row, of housing units and "
                     "kinds of group quarters. Constraints of other products leave households out"
-                    if kind == "<="
+                    if kind != "="
                     else f"rows: {name} must have as many numbers in each row"
                 )
             for code, row in zip(batch.geocode[at].tolist(), values, strict=True):
-                total = int(row.sum())
-                if (kind == "=" or not row.any()) and found.setdefault(code, total) != total:
-                    raise ValueError(f"rows: geocode {code!r} has {found[code]} and {total} people")
-    return found
+                yield name, code, row
 
 
 class _Part(NamedTuple):

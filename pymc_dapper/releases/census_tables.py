@@ -1,11 +1,12 @@
 """A census as a tree of tables: areas by what they are parts of, queries by classes of cells."""
 
+import warnings
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_dapper.checks import options, shown, text, whole_number
+from pymc_dapper.checks import options, real_numbers, shown, text, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.census_codes import ZEROS, classes_of, sizes_of
 from pymc_dapper.releases.labels import told
@@ -23,7 +24,7 @@ class CensusTables(NamedTuple):
     """Int, shape (areas,): the area that each is a part of, -1 for none."""
     queries: dict[str, TableQuery]
     impossible: np.ndarray
-    """Bool, shape (cells,): structural zeros."""
+    """Bool, shape (cells,): structural zeros; with bounds (areas, cells)."""
     values: dict[str, np.ndarray]
     """By attribute, the class of each of its values, of those that some query tells apart. Cells
     are the combinations of the attributes' classes, the last attribute's changing fastest."""
@@ -35,6 +36,7 @@ def census_tables(
     attributes: str | Mapping[str, int] = "redistricting",
     exact: Mapping[str, int] | None = None,
     parents: Mapping[str, str] | None = None,
+    bounds: Mapping[str, Any] | None = None,
 ) -> CensusTables:
     """Arrange what `read_census` read for `TableTree`: a table of people of each area.
 
@@ -54,6 +56,11 @@ def census_tables(
         The area that another is a part of, by geocodes. Of others, it is the one whose geocode is
         the longest beginning of theirs: ``{"056": "56", "156": "56"}`` puts the two parts of
         Wyoming, without and with tribal areas, together.
+    bounds : mapping of str to array_like, shape (2, kinds), optional
+        The least and the most people of an area in each value of "hhgq", as `census_bounds` reads
+        them. Where the most are 0, cells are impossible. `TableTree` then needs ``shared=``: the
+        depth of the areas with bounds, or a deeper one. An area of which all are 0 is left as it
+        is: its exact total of 0 says the same. All other bounds are left out.
 
     Returns
     -------
@@ -63,7 +70,13 @@ def census_tables(
     ------
     TypeError, ValueError
         If classes of a query aren't known; if the noise isn't discrete Gaussian, or not the same
-        for all counts of an area; or if an area has no part at the finest level.
+        for all counts of an area; if an area has no part at the finest level; or if bounds are of
+        kinds that no query tells apart.
+
+    Warns
+    -----
+    UserWarning
+        If some area has at least some people of a kind: draws may have fewer.
 
     Examples
     --------
@@ -122,11 +135,50 @@ def census_tables(
         queries["exact"] = TableQuery(np.zeros(n_cells, np.int64), known, np.zeros(len(geocodes)))
     impossible = np.zeros(n_cells, dtype=bool)
     for zero in ZEROS.get(attributes, []) if isinstance(attributes, str) else []:
-        if zero.keys() <= values.keys():
-            alone = [np.bincount(values[a])[values[a][v]] == 1 for a, v in zero.items()]
-            same = [cell[a] == values[a][v] for a, v in zero.items()]
-            impossible |= np.logical_and.reduce(same) & all(alone)
+        impossible |= _is_zero(zero, values, cell)
+    if bounds is not None:
+        impossible = _impossible(bounds, impossible, parent, place, values, cell)
     return CensusTables(geocodes, parent, queries, impossible, values)
+
+
+def _is_zero(
+    zero: Mapping[str, int], values: Mapping[str, np.ndarray], cell: Mapping[str, np.ndarray]
+) -> Any:
+    """Return which cells are of these values alone."""
+    if not zero.keys() <= values.keys():
+        return False
+    alone = [np.bincount(values[a])[values[a][v]] == 1 for a, v in zero.items()]
+    return np.logical_and.reduce([cell[a] == values[a][v] for a, v in zero.items()]) & all(alone)
+
+
+def _impossible(
+    bounds: Any, everywhere: np.ndarray, parent: np.ndarray, place: Mapping[str, int],
+    values: Mapping[str, np.ndarray], cell: Mapping[str, np.ndarray],
+) -> np.ndarray:  # fmt: skip
+    """Return which cells are impossible in which areas: everywhere, and without a facility."""
+    given = options(bounds, "bounds")
+    if "hhgq" not in values:
+        raise ValueError("bounds: no query tells kinds of group quarters apart, such as 'hhgq'")
+    if unknown := [code for code in given if code not in place]:
+        raise ValueError(f"bounds: there is no row of geocode {told(unknown)}")
+    kind, needed = values["hhgq"], 0
+    found = np.zeros((parent.size, everywhere.size), dtype=bool)
+    found[parent < 0] = everywhere
+    for code, each in given.items():
+        numbers = real_numbers(each, f"bounds[{code!r}]", finite=True)
+        if numbers.shape != (2, kind.size):
+            raise ValueError(f"bounds[{code!r}] must have shape (2, {kind.size}): least and most")
+        least, most = numbers
+        needed += least.any()
+        if most.any():
+            found[place[code]] |= (np.bincount(kind, most) == 0)[cell["hhgq"]]
+    if needed:
+        warnings.warn(
+            f"bounds: {needed} areas have at least some people in group quarters, which TableTree "
+            "can't take into account: draws may have fewer",
+            stacklevel=3,
+        )
+    return found
 
 
 def _classes(query: Query, sizes: Mapping[str, int | None]) -> list[tuple[str, np.ndarray]]:

@@ -6,7 +6,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pymc_dapper.releases import census_files, census_tables, census_totals, read_census
+from pymc_dapper.releases import (
+    census_bounds,
+    census_files,
+    census_tables,
+    census_totals,
+    read_census,
+)
 from tests.releases.census_replica import made_up, noisy_rows
 
 AREAS = {"056": ("056010001", "056010003"), "156": ("156010001",), "030": ("030010005",)}
@@ -205,3 +211,16 @@ def test_constraints_that_cannot_be_read_are_refused():
     rows["value"][0], rows["value"][2] = [7], [0] * 8
     with pytest.raises(ValueError, match="geocode '0560' has 7 and 0 people"):
         census_totals(rows, levels={"county": 4})
+
+
+def test_how_many_people_areas_have_at_least_and_at_most():
+    units = [[3, 0, 0, 2, 0, 1, 0, 0], [0] * 8]
+    rows = constraints(["0560", "0561"], units) | {"variance": [0.0] * 6}
+    found = census_bounds(rows, levels={"county": 4})
+    assert list(found) == ["0560", "0561"]
+    for bounds, n in zip(found.values(), units, strict=True):
+        np.testing.assert_array_equal(bounds, [n, 99999 * np.array(n)])
+    assert census_bounds(rows, levels={"county": 3}) == {}
+    rows["query_name"][1] = "another_con"
+    with pytest.raises(ValueError, match="geocode '0560' must have both hhgq_total_lb_con and hhg"):
+        census_bounds(rows, levels={"county": 4})

@@ -6,6 +6,8 @@ import pymc_dapper as pmd
 from pymc_dapper.releases import census_codes, census_tables, read_census
 from tests.monte_carlo import z_score_of_mean
 from tests.releases.census_replica import SHAPE, made_up, noisy_rows
+from tests.table_trees.by_enumeration import Enumerated
+from tests.table_trees.small import largest_z, log_prior
 
 TRACTS = [f"01{county}{tract:06d}" for county in ("001", "003") for tract in (100, 200, 300)]
 LEVELS = {"state": 2, "county": 5, "tract": 11}
@@ -221,3 +223,102 @@ def test_tree_of_tables_takes_them():
         exact = pmd.CountTree(tables.parent, released, sigma, prior=prior).marginals([0.5])
         z = [z_score_of_mean(drawn[0, :, area, 0], exact.mean[area]) for area in range(9)]
         assert (np.max(np.abs(z)) < 4) == is_right
+
+
+QUARTERS = {"hhgq": 8, "votingage": 2}
+KIND, VOTING = np.indices((8, 2)).reshape(2, 16)
+OF = {
+    "total": 0 * KIND,
+    "hhgq": KIND,
+    "hhinstlevels": np.repeat([0, 1, 1, 1, 1, 2, 2, 2], 2),
+    "detailed": 2 * KIND + VOTING,
+}
+"""The class of each of 16 cells: households, and a kind of group quarters after the other."""
+AREAS = (("state", 0), ("block", 0), ("block", 1))
+MOST = {"5601": [9, 0, 0, 9, 0, 0, 9, 0], "5602": [9, 9, 0, 0, 0, 0, 0, 0]}
+"""One block has a nursing facility and a barracks, the other a prison; both have housing units."""
+
+
+def quarters(rng):
+    """The rows of a state with two blocks of two people and one, by kinds of group quarters."""
+    people = {"5601": np.eye(16, dtype=int)[[0, 7]].sum(axis=0), "5602": np.eye(16, dtype=int)[3]}
+    people["56"] = people["5601"] + people["5602"]
+    rows = {name: [] for name in ("geocode", "query_name", "query_shape", "value", "variance")}
+    shapes = {"total": [1, 1], "hhgq": [8, 1], "hhinstlevels": [3, 1], "detailed": [8, 2]}
+    for code, table in people.items():
+        for name, shape in shapes.items():
+            true = np.bincount(OF[name], table).astype(int)
+            noisy = pmd.DiscreteGaussianMechanism(1.5).release(true, rng)
+            cells = (code, f"{name}_dpq", shape, noisy.tolist(), 2.25)
+            for column, cell in zip(rows.values(), cells, strict=True):
+                column.append(cell)
+    return rows
+
+
+def test_a_state_with_group_quarters_is_sampled():
+    """All tables of three people listed; those of blocks with a kind that they don't have, too."""
+    levels = {"state": 2, "block": 4}
+    release = read_census(quarters(np.random.default_rng(2)), levels=levels, attributes=QUARTERS)
+    bounds = {code: [[0] * 8, most] for code, most in MOST.items()}
+    tables = census_tables(release, attributes=QUARTERS, exact={"56": 3}, bounds=bounds)
+    prior = log_prior(3)
+    tree = pmd.TableTree(
+        tables.parent,
+        tables.queries,
+        impossible=tables.impossible,
+        prior=prior,
+        concentration=0.4,
+        shared=1,
+    )
+    options = {"keep": {"all": (range(16), range(3))}, "chains": 1, "random_seed": 1}
+    drawn = tree.sample(20_000, **options)["all"][0]
+    released = {
+        name: (of, [np.ravel(release[f"{level}: {name}"].values[k]) for level, k in AREAS], 1.5)
+        for name, of in OF.items()
+    }
+    for is_right in (True, False):
+        none = np.array(list(MOST.values()))[:, KIND] == 0
+        alpha = np.where(none & is_right, 0, 0.4)
+        posterior = Enumerated(
+            [3], [[1, 1], [1, 0], [0, 1]], list(released.values()), prior, alpha, np.arange(2)
+        )
+        assert (largest_z(drawn, posterior) < 4.5) == is_right
+
+
+def test_bounds_that_cannot_be_taken():
+    levels = {"state": 2, "block": 4}
+    release = read_census(quarters(np.random.default_rng(2)), levels=levels, attributes=QUARTERS)
+    with pytest.warns(UserWarning, match="1 areas have at least some people in group quarters"):
+        tables = census_tables(
+            release, attributes=QUARTERS, bounds={"5601": [[0, 0, 0, 1, 0, 0, 0, 0], MOST["5601"]]}
+        )
+    assert tables.impossible.sum(axis=1).tolist() == [0, 10, 0]
+    with pytest.raises(ValueError, match="impossible: area 1 has impossible cells of its own"):
+        pmd.TableTree(
+            tables.parent, tables.queries, prior=log_prior(3), impossible=tables.impossible
+        )
+    # Nobody is there: its exact total says so, and not that all its cells are impossible.
+    empty = {"5602": np.zeros((2, 8))}
+    assert not census_tables(release, attributes=QUARTERS, bounds=empty).impossible.any()
+    for bounds, message in (
+        ({"57": np.zeros((2, 8))}, "bounds: there is no row of geocode '57'"),
+        ({"5601": np.zeros(8)}, r"bounds\['5601'\] must have shape \(2, 8\): least and most"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            census_tables(release, attributes=QUARTERS, bounds=bounds)
+    few = read_census(
+        quarters(np.random.default_rng(2)), levels=levels, attributes=QUARTERS, queries=["total"]
+    )
+    with pytest.raises(ValueError, match="no query tells kinds of group quarters apart"):
+        census_tables(few, attributes=QUARTERS, bounds={})
+
+
+def test_structural_zeros_beside_bounds_are_everywhere(people):
+    """They are told of the largest area, and hold in all of its parts."""
+    release = read_census(exact_rows(people, ("total", "detailed")), levels=LEVELS)
+    bounds = {TRACTS[0]: [[0] * 8, [9, 9, 0, 9, 9, 9, 9, 9]]}
+    found = census_tables(release, bounds=bounds).impossible.reshape(9, 8, 2, -1)
+    assert found.any(axis=(2, 3)).nonzero()[0].tolist() == [0, 3]
+    assert found[0, 3, 0].all()
+    assert found[3, 2].all()
+    assert np.count_nonzero(found) == 126 + 252
