@@ -173,13 +173,13 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
         return partial(_clamped, node.outputs[0].type.dtype)
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, LookUp):
         return partial(_looked_up, op.scalar_op)
-    # Operations leave notes with a node, which are not to stay with the model.
-    own = node.clone()
     if isinstance(op, Elemwise) and len(node.outputs) == 1:
         if node.nin + 1 <= NUMPY_OPERANDS:
-            return Elementwise(own)
+            return Elementwise(node)
         if type(op.scalar_op) in IN_TURN:
-            return partial(_in_turn, own)
+            return partial(_in_turn, node)
+    # Operations leave notes with a node, which are not to stay with the model.
+    own = node.clone()
     op.prepare_node(own, None, None, "py")
     return partial(op.perform, own)
 
@@ -192,16 +192,11 @@ class Elementwise:
     """
 
     def __init__(self, node: Apply):
-        self._node, op = node, node.op
-        op.prepare_node(node, None, None, "py")
-        options = {}
-        if op.nfunc and node.nin == op.nfunc_spec[1]:
-            self._calculate = op.nfunc
-            if hasattr(node.tag, "sig"):
-                options["sig"] = node.tag.sig
-        else:
-            self._calculate = op.ufunc or node.tag.ufunc
-        self._options = options
+        self._node = node
+        kind = node.op, *(x.type.dtype for x in (*node.inputs, *node.outputs))
+        if kind not in CALCULATED:
+            CALCULATED[kind] = _calculation(node.clone())
+        self._calculate, self._options = CALCULATED[kind]
         self._dtype = np.dtype(node.outputs[0].type.dtype)
         self._not_one = [
             (k, dim)
@@ -225,6 +220,26 @@ class Elementwise:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Find it again."""
         self.__init__(state["node"])  # type: ignore[misc]
+
+
+CALCULATED: dict[tuple[Any, ...], tuple[Callable[..., Any], dict[str, Any]]] = {}
+"""By an operation and its dtypes: the function to call, with its options."""
+
+
+def _calculation(node: Apply) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Find the function that PyTensor would call, with its options."""
+    op = node.op
+    if isinstance(op.scalar_op, ps.Second):  # PyTensor would call Python for each entry
+        return _filled, {}
+    op.prepare_node(node, None, None, "py")
+    if op.nfunc and node.nin == op.nfunc_spec[1]:
+        return op.nfunc, {"sig": node.tag.sig} if hasattr(node.tag, "sig") else {}
+    return op.ufunc or node.tag.ufunc, {}
+
+
+def _filled(shaped: Any, value: Any) -> np.ndarray:
+    """Broadcast a value."""
+    return np.broadcast_to(value, np.broadcast_shapes(np.shape(shaped), np.shape(value)))
 
 
 def _in_turn(node: Apply, inputs: list[Any], outputs: list[Cell]) -> None:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
 from math import prod
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from pymc.model import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph.basic import Variable, equal_computations
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
@@ -25,6 +26,7 @@ from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import Reading
@@ -206,7 +208,24 @@ class _InCode:
         self._inputs = [first, *others, *data.values()]
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
+        # Parameters of one kind, such as tables of several columns, share a function.
+        made: list[tuple[_InCode, dict[str, Any]]]
+        made = answer(self._model, "compiled draws", list)
+        for other, options in made:
+            if options == compile_kwargs and self._is_like(other):
+                self.draw = copy(other.draw)
+                return
         self.draw = JitFunction(self._inputs, self._outputs, self._model, compile_kwargs)
+        made.append((self, compile_kwargs))
+
+    def _is_like(self, other: "_InCode") -> bool:
+        """Whether both draws are one function, of other variables."""
+        types, of_other = ([x.type for x in each._inputs] for each in (self, other))
+        return (
+            types == of_other
+            and len(self._outputs) == len(other._outputs)
+            and equal_computations(self._outputs, other._outputs, self._inputs, other._inputs)
+        )
 
 
 def _drawn(

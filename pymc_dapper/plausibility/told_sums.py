@@ -59,8 +59,12 @@ def find_told_sums(
 
     The margins are compared with the totals at prior draws of the flattened statistic.
     """
+    told = [x for x in told if len(x.draws) == len(draws) and x.draws[:1].size <= MOST_SUMS]
     if len(draws) < 3 or not told:
         return
+    known = [x.draws.reshape(len(draws), -1) for x in told]
+    starts = np.cumsum([0, *(x.shape[1] for x in known)])
+    joined = np.concatenate(known, axis=1)
     tables = draws.reshape(len(draws), *shape)
     numbers = np.arange(draws.shape[1]).reshape(shape)
     axes = [k for k, n in enumerate(shape) if n > 1]
@@ -71,29 +75,31 @@ def find_told_sums(
                 continue
             kept = [axis for axis in range(len(shape)) if axis not in over]
             places = numbers.transpose(*kept, *over).reshape(sums.shape[1], -1)
-            for each in told:
-                pairs = list(_same(sums, each.draws.reshape(len(each.draws), -1)))
-                if pairs:
-                    which, of_sums = (np.array(x) for x in zip(*pairs, strict=True))
-                    yield ToldSums(each, which, tuple(places[of_sums]))
+            which, of_sums = _same(sums, joined)
+            of = np.searchsorted(starts, which, side="right") - 1
+            for j in np.unique(of).tolist():
+                own = of == j
+                yield ToldSums(told[j], which[own] - starts[j], tuple(places[of_sums[own]]))
 
 
-def _same(sums: np.ndarray, told: np.ndarray) -> Iterator[tuple[int, int]]:
+def _same(sums: np.ndarray, told: np.ndarray) -> tuple[Indices, Indices]:
     """Pair known values with the sums that equal them in all draws."""
-    if told.shape[1] > MOST_SUMS or len(told) != len(sums):
-        return
     limits = SAME_DRAWS * np.abs(told).max(axis=0)
     candidates = np.flatnonzero(np.ptp(told, axis=0) > 0)
     for draw, known in zip(sums, told, strict=True):
         if not len(candidates):
-            return
-        near = np.abs(draw[:, None] - known[candidates]).min(axis=0)
+            break
+        values, given = np.sort(draw), known[candidates]
+        above = np.searchsorted(values, given).clip(1, len(values)) - 1
+        near = np.abs(values[[above, (above + 1).clip(max=len(values) - 1)]] - given).min(axis=0)
         candidates = candidates[near <= limits[candidates]]
+    pairs = np.empty((0, 2), dtype=np.int64)
     for j in candidates.tolist():
         off = np.abs(sums - told[:, j, None]).max(axis=0)
         k = int(np.argmin(off))
         if off[k] <= limits[j]:
-            yield j, k
+            pairs = np.vstack([pairs, [j, k]])
+    return pairs[:, 0], pairs[:, 1]
 
 
 def check_told(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:

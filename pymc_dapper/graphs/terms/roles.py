@@ -114,6 +114,11 @@ def all_indices(shape: tuple[int, ...]) -> Indices:
     return np.arange(size(shape), dtype=np.int64).reshape(shape)
 
 
+def broadcast(x: TensorVariable, shape: tuple[int, ...]) -> TensorVariable:
+    """Broadcast a variable, unless it has that shape."""
+    return x if x.type.shape == shape else pt.broadcast_to(x, shape)
+
+
 def take_rows(rows: LinearEntries, indices: Indices) -> LinearEntries:
     """Take entries, with repetition."""
     return LinearEntries(rows.matrix[indices], take_values(rows.offset, indices))

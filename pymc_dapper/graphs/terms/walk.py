@@ -36,6 +36,7 @@ from pymc_dapper.graphs.terms.roles import (
     Reduced,
     Role,
     all_indices,
+    broadcast,
     part_of,
     size,
     take,
@@ -202,7 +203,7 @@ class CountWalk:
             indices = np.broadcast_to(all_indices(role.shape), shape).ravel()
             rows = LinearEntries(role.matrix[indices], take_values(role.offset.ravel(), indices))
             return Entrywise(shape, scalar, {scalar: rows}, {})
-        return Entrywise(shape, scalar, {}, {scalar: pt.broadcast_to(x, shape).ravel()})
+        return Entrywise(shape, scalar, {}, {scalar: broadcast(x, shape).ravel()})
 
     # Sums, and conditions on several entries --------------------------------------------------
 
@@ -360,7 +361,7 @@ class CountWalk:
         shape: tuple[int, ...],
     ) -> Reduced | None:
         parts: list[Part] = []
-        mask = pt.broadcast_to(condition, shape).ravel()
+        mask = broadcast(condition, shape).ravel()
         for use, branch, other, role in zip(
             (True, False), branches, reversed(branches), roles, strict=True
         ):

@@ -395,16 +395,17 @@ def _context_of_entries(density: EntrywiseDensity, numbers: Sequence[int]) -> Te
     If sums have different terms, a row begins with the number of the entry's term.
     """
     width = max(len(terms.context) for terms in density.terms)
-    several = max(numbers) > 0
     rows = []
     for number, terms in zip(numbers, density.terms, strict=True):
         columns = [x.astype("float64") for x in terms.context]
-        if several:
-            number_of_sum = pt.full(terms.n_entries, float(number))
-            unused = [pt.zeros(terms.n_entries)] * (width - len(columns))
-            columns = [number_of_sum, *columns, *unused]
-        rows.append(pt.stack(columns, axis=1) if columns else nothing(terms.n_entries))
-    return pt.concatenate(rows) if len(rows) > 1 else rows[0]
+        columns += [pt.zeros(terms.n_entries)] * (width - len(columns))
+        if max(numbers) > 0:
+            columns.insert(0, pt.full(terms.n_entries, float(number)))
+        rows.append(columns)
+    joined = [pt.concatenate(x) if len(x) > 1 else x[0] for x in zip(*rows, strict=True)]
+    if not joined:
+        return nothing(sum(terms.n_entries for terms in density.terms))
+    return pt.stack(joined, axis=1)
 
 
 def nothing(*lengths: int) -> TensorVariable:

@@ -13,6 +13,7 @@ import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
@@ -65,7 +66,9 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
             return None
         for part in as_terms(role, walk, factor.log_density):
             terms = terms_of(factor.name, part)
-            offset = offset + _sum(terms, _without_entries(terms, len(part.targets)))
+            which = _without_entries(terms, len(part.targets))
+            if len(which):
+                offset = offset + _sum(terms, which)
             if not terms.linear:
                 continue
             places = _places(terms, starts)
@@ -86,8 +89,6 @@ def _without_entries(terms: Terms, n: int) -> Indices:
 
 def _sum(terms: Terms, which: Indices) -> TensorVariable:
     """Add up the terms that don't depend on the sums."""
-    if not len(which):
-        return pt.constant(0.0)
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
         if isinstance(node.op, CheckAndRaise):
@@ -135,7 +136,8 @@ def _entry_term(found: Sequence[tuple[Terms, Indices]]) -> EntryTerm:
         at: dict[Variable, Variable] = {own: pt.tensor_from_scalar(entry)}
         for scalar, values in terms.fixed.items():
             vector = take_values(values, order)
-            known = known_value(vector)
+            # Shapes are known: what has inputs has no known value.
+            known = None if list(explicit_graph_inputs([vector])) else known_value(vector)
             if known is not None and np.array_equal(known, np.full_like(known, known[0]), True):
                 at[scalar] = pt.constant(known[0], dtype=values.dtype)
                 continue
