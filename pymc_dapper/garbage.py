@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-SEARCHED = 300_000
+SEARCHED = 1_000_000
 """Objects made since the last search for garbage, from which on there is another one."""
 
 _searched_less: ContextVar[bool] = ContextVar("searched_less", default=False)

@@ -69,10 +69,17 @@ def _log_density(conditional: Conditional) -> Callable[..., float]:
     """Compile the model's own log-density of the parameters and of their present children."""
     model, view = conditional.model, conditional.view
     factors = [*conditional.rvs, *(model[name] for name in conditional.children)]
-    # Without the Jacobian of theta's transform, as a density of theta itself.
-    written = log_densities(model, factors, jacobian=False)
+    written = log_densities(model, factors)
     by_name = dict(zip([x.name for x in factors], written, strict=True))
+    # Without the Jacobian of theta's transform, as a density of theta itself.
+    transformed = ((rv, model.rvs_to_transforms[rv]) for rv in conditional.rvs)
+    jacobians = [
+        transform.log_jac_det(model.rvs_to_values[rv], *rv.owner.inputs)
+        for rv, transform in transformed
+        if transform is not None
+    ]
     graphs = view(present_factors(model, by_name, conditional.present).values())
+    graphs += [-x for x in view.at_values(jacobians)]
     values = [view.values[model.rvs_to_values[rv]] for rv in conditional.rvs]
     to_values = conditional.to_values or conditional.thetas
     graphs = rebuild(graphs, dict(zip(values, to_values, strict=True)))
