@@ -6,7 +6,7 @@ For graphs that are evaluated a few times: making PyTensor's functions takes fou
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import deepcopy
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pytensor.graph.type import Type
 from pytensor.link.c.op import COp
 from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.type import tensor
 
 from pymc_dapper.backend.entries import LookUp
 from pymc_dapper.backend.internals import CheckParameterValue
@@ -193,10 +194,7 @@ class Elementwise:
 
     def __init__(self, node: Apply):
         self._node = node
-        kind = node.op, *(x.type.dtype for x in (*node.inputs, *node.outputs))
-        if kind not in CALCULATED:
-            CALCULATED[kind] = _calculation(node.clone())
-        self._calculate, self._options = CALCULATED[kind]
+        self._calculate = _calculation(node.op, *(x.type.dtype for x in node.inputs))
         self._dtype = np.dtype(node.outputs[0].type.dtype)
         self._not_one = [
             (k, dim)
@@ -207,7 +205,7 @@ class Elementwise:
 
     def __call__(self, inputs: list[Any], outputs: list[Cell]) -> None:
         """Evaluate all entries."""
-        value = np.asarray(self._calculate(*inputs, **self._options), dtype=self._dtype)
+        value = np.asarray(self._calculate(*inputs), dtype=self._dtype)
         for k, dim in self._not_one:
             if inputs[k].shape[dim] == 1 != value.shape[dim]:
                 self._node.op._check_runtime_broadcast(self._node, inputs)  # which refuses it
@@ -222,24 +220,16 @@ class Elementwise:
         self.__init__(state["node"])  # type: ignore[misc]
 
 
-CALCULATED: dict[tuple[Any, ...], tuple[Callable[..., Any], dict[str, Any]]] = {}
-"""By an operation and its dtypes: the function to call, with its options."""
-
-
-def _calculation(node: Apply) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """Find the function that PyTensor would call, with its options."""
-    op = node.op
+@cache
+def _calculation(op: Elemwise, *dtypes: str) -> Callable[..., Any]:
+    """Find the function that PyTensor would call for operands of these types."""
     if isinstance(op.scalar_op, ps.Second):  # PyTensor would call Python for each entry
-        return _filled, {}
+        return lambda x, fill: np.full(np.broadcast_shapes(np.shape(x), np.shape(fill)), fill)
+    node = op.make_node(*(tensor(shape=(), dtype=dtype) for dtype in dtypes))
     op.prepare_node(node, None, None, "py")
-    if op.nfunc and node.nin == op.nfunc_spec[1]:
-        return op.nfunc, {"sig": node.tag.sig} if hasattr(node.tag, "sig") else {}
-    return op.ufunc or node.tag.ufunc, {}
-
-
-def _filled(shaped: Any, value: Any) -> np.ndarray:
-    """Broadcast a value."""
-    return np.broadcast_to(value, np.broadcast_shapes(np.shape(shaped), np.shape(value)))
+    if not op.nfunc or node.nin != op.nfunc_spec[1]:
+        return op.ufunc or node.tag.ufunc
+    return partial(op.nfunc, sig=node.tag.sig) if hasattr(node.tag, "sig") else op.nfunc
 
 
 def _in_turn(node: Apply, inputs: list[Any], outputs: list[Cell]) -> None:

@@ -31,9 +31,10 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     draw = partial(draw_values, conditional.view, model.free_RVs, np.random.default_rng(0), {})
     drawn = answer(model, "a draw from the prior", draw)
     states = [point] if drawn is None or not is_finite(drawn) else [drawn, point]
+    sizes = {model.rvs_to_values[n].name for n in conditional.present.values()}
     for state in states:
         # Python evaluates no function of matrices of none.
-        state = {**state, **{n: np.maximum(state[n], 1) for n in _sizes(conditional)}}
+        state = {**state, **{n: np.maximum(state[n], 1) for n in sizes}}
         given = [state[x.name] for x in conditional.given]
         try:
             evaluate = compile_in_python(model, conditional.given, conditional.parameters)
@@ -60,11 +61,6 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
         return
 
 
-def _sizes(conditional: Conditional) -> set[str]:
-    """Names of numbers of present records."""
-    return {conditional.model.rvs_to_values[n].name for n in conditional.present.values()}
-
-
 def _log_density(conditional: Conditional) -> Callable[..., float]:
     """Compile the model's own log-density of the parameters and of their present children."""
     model, view = conditional.model, conditional.view
@@ -72,12 +68,9 @@ def _log_density(conditional: Conditional) -> Callable[..., float]:
     written = log_densities(model, factors)
     by_name = dict(zip([x.name for x in factors], written, strict=True))
     # Without the Jacobian of theta's transform, as a density of theta itself.
-    transformed = ((rv, model.rvs_to_transforms[rv]) for rv in conditional.rvs)
-    jacobians = [
-        transform.log_jac_det(model.rvs_to_values[rv], *rv.owner.inputs)
-        for rv, transform in transformed
-        if transform is not None
-    ]
+    transforms = ((rv, model.rvs_to_transforms[rv]) for rv in conditional.rvs)
+    of = model.rvs_to_values
+    jacobians = [x.log_jac_det(of[rv], *rv.owner.inputs) for rv, x in transforms if x is not None]
     graphs = view(present_factors(model, by_name, conditional.present).values())
     graphs += [-x for x in view.at_values(jacobians)]
     values = [view.values[model.rvs_to_values[rv]] for rv in conditional.rvs]

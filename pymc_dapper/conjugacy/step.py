@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from pymc.model import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable, equal_computations
+from pytensor.graph.basic import Variable
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
@@ -28,7 +28,7 @@ from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
 from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.flat import split
-from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.rebuild import rebuild, same_function
 from pymc_dapper.graphs.view import Reading
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
@@ -209,23 +209,11 @@ class _InCode:
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
         # Parameters of one kind, such as tables of several columns, share a function.
-        made: list[tuple[_InCode, dict[str, Any]]]
-        made = answer(self._model, "compiled draws", list)
-        for other, options in made:
-            if options == compile_kwargs and self._is_like(other):
-                self.draw = copy(other.draw)
-                return
-        self.draw = JitFunction(self._inputs, self._outputs, self._model, compile_kwargs)
-        made.append((self, compile_kwargs))
-
-    def _is_like(self, other: "_InCode") -> bool:
-        """Whether both draws are one function, of other variables."""
-        types, of_other = ([x.type for x in each._inputs] for each in (self, other))
-        return (
-            types == of_other
-            and len(self._outputs) == len(other._outputs)
-            and equal_computations(self._outputs, other._outputs, self._inputs, other._inputs)
-        )
+        made = answer(self._model, ("draws", repr(compile_kwargs)), list[Any])
+        graph = self._inputs, self._outputs
+        draw = next((draw for known, draw in made if same_function(graph, known)), None)
+        self.draw = copy(draw) if draw else JitFunction(*graph, self._model, compile_kwargs)
+        made.append((graph, self.draw))
 
 
 def _drawn(

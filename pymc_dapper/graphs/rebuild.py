@@ -4,10 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
 from pytensor.graph.traversal import graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.shape import Shape, Shape_i
+
+type Graph = tuple[list[Variable], list[Variable]]
+"""Inputs and outputs."""
 
 
 def with_inputs(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
@@ -43,6 +46,13 @@ def rebuild[V: Variable](
         for old, replacement in zip(node.outputs, outputs, strict=True):
             new.setdefault(old, replacement)
     return [new.get(graph, graph) for graph in graphs]
+
+
+def same_function(one: Graph, other: Graph) -> bool:
+    """Whether two graphs compute the same, each from its own inputs."""
+    types, others = ([x.type for each in graph for x in each] for graph in (one, other))
+    same = types == others and len(one[0]) == len(other[0])
+    return same and equal_computations(one[1], other[1], one[0], other[0])
 
 
 def inline_symbolic_ops[V: Variable](graphs: Sequence[V]) -> list[V]:

@@ -77,8 +77,7 @@ def find_told_sums(
             places = numbers.transpose(*kept, *over).reshape(sums.shape[1], -1)
             which, of_sums = _same(sums, joined)
             of = np.searchsorted(starts, which, side="right") - 1
-            for j in np.unique(of).tolist():
-                own = of == j
+            for j, own in ((j, of == j) for j in np.unique(of).tolist()):
                 yield ToldSums(told[j], which[own] - starts[j], tuple(places[of_sums[own]]))
 
 
@@ -93,13 +92,10 @@ def _same(sums: np.ndarray, told: np.ndarray) -> tuple[Indices, Indices]:
         above = np.searchsorted(values, given).clip(1, len(values)) - 1
         near = np.abs(values[[above, (above + 1).clip(max=len(values) - 1)]] - given).min(axis=0)
         candidates = candidates[near <= limits[candidates]]
-    pairs = np.empty((0, 2), dtype=np.int64)
-    for j in candidates.tolist():
-        off = np.abs(sums - told[:, j, None]).max(axis=0)
-        k = int(np.argmin(off))
-        if off[k] <= limits[j]:
-            pairs = np.vstack([pairs, [j, k]])
-    return pairs[:, 0], pairs[:, 1]
+    off = np.array([np.abs(sums - told[:, j, None]).max(axis=0) for j in candidates])
+    off = off.reshape(len(candidates), sums.shape[1])
+    same = off.min(axis=1) <= limits[candidates]
+    return candidates[same], off.argmin(axis=1)[same]
 
 
 def check_told(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:

@@ -9,7 +9,7 @@ from pymc import Model
 from pymc import compile as pymc_compile
 from pymc.step_methods import BlockedStep
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable, equal_computations
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import graph_inputs
 from pytensor.tensor.random.type import RandomGeneratorType
 
@@ -18,6 +18,7 @@ from pymc_dapper.assignment.steps import assign_steps
 from pymc_dapper.backend.internals import equal_dataclass_values
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.dependence import records_seen
+from pymc_dapper.graphs.rebuild import same_function
 
 MODELS_KEPT = 8
 """Number of models that a worker keeps, for settings that are likely to return."""
@@ -62,11 +63,8 @@ class Structure:
 
     def equals(self, other: "Structure") -> bool:
         """Whether two models differ in the values of their data at most."""
-        return (
-            self.names == other.names
-            and len(self.inputs) == len(other.inputs)
-            and equal_computations(self.graphs, other.graphs, self.inputs, other.inputs)
-        )
+        graph, of_other = ((x.inputs, x.graphs) for x in (self, other))
+        return self.names == other.names and same_function(graph, of_other)
 
 
 def _comparable(initial_value: Any) -> Any:

@@ -12,6 +12,7 @@ from pytensor.graph.basic import Constant
 
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.steps.building import building
 from tests.conjugacy.judge import Judge
 from tests.models import N_APPLICANTS, admissions_model
 
@@ -203,6 +204,21 @@ def test_each_block_is_drawn_once_given_those_before_it():
         for name, expected in point.items():
             np.testing.assert_allclose(new[name], expected, rtol=1e-9)
     assert step.rng.bit_generator.state == rng.bit_generator.state
+
+
+def test_parameters_of_one_kind_share_a_function():
+    with pm.Model() as model:
+        p = [pm.Beta(f"p{k}", 1, 1) for k in range(3)]
+        for k, shape in enumerate((1000, 1000, 500)):
+            pm.Bernoulli(f"x{k}", p[k], shape=shape)
+    with building(own_mode=False):
+        steps = [ConjugateStep([x], model=model) for x in p]
+    functions = [step._draws[0].draw for step in steps]
+    assert functions[0].jitted is functions[1].jitted is not functions[2].jitted
+    assert functions[0] is not functions[1]  # each has its own generator
+    point = {**model.initial_point(), "x0": np.zeros(1000, int), "x1": np.ones(1000, int)}
+    low, high = (step.step(point)[0] for step in steps[:2])
+    assert low["p0_logodds__"] < -3 < 3 < high["p1_logodds__"]
 
 
 def test_a_family_without_a_kernel_is_drawn_in_python():

@@ -13,15 +13,7 @@ from scipy import sparse
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import with_inputs
-from pymc_dapper.graphs.terms.roles import (
-    Fixed,
-    Indices,
-    Linear,
-    Role,
-    all_indices,
-    broadcast,
-    size,
-)
+from pymc_dapper.graphs.terms.roles import Fixed, Indices, Linear, Role, all_indices, shaped, size
 
 Known = Callable[[Variable], np.ndarray | None]
 
@@ -43,7 +35,7 @@ def elemwise(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Line
         matrix = scaled if matrix is None else matrix + scaled
     if matrix is None:
         return None
-    return Linear(shape, matrix.tocsr(), broadcast(_offset(node, roles), shape))
+    return Linear(shape, matrix.tocsr(), shaped(_offset(node, roles), shape))
 
 
 def _coefficients(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> list | None:

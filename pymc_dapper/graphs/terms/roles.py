@@ -114,7 +114,7 @@ def all_indices(shape: tuple[int, ...]) -> Indices:
     return np.arange(size(shape), dtype=np.int64).reshape(shape)
 
 
-def broadcast(x: TensorVariable, shape: tuple[int, ...]) -> TensorVariable:
+def shaped(x: TensorVariable, shape: tuple[int, ...]) -> TensorVariable:
     """Broadcast a variable, unless it has that shape."""
     return x if x.type.shape == shape else pt.broadcast_to(x, shape)
 

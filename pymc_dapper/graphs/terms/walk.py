@@ -36,8 +36,8 @@ from pymc_dapper.graphs.terms.roles import (
     Reduced,
     Role,
     all_indices,
-    broadcast,
     part_of,
+    shaped,
     size,
     take,
     take_values,
@@ -203,7 +203,7 @@ class CountWalk:
             indices = np.broadcast_to(all_indices(role.shape), shape).ravel()
             rows = LinearEntries(role.matrix[indices], take_values(role.offset.ravel(), indices))
             return Entrywise(shape, scalar, {scalar: rows}, {})
-        return Entrywise(shape, scalar, {}, {scalar: broadcast(x, shape).ravel()})
+        return Entrywise(shape, scalar, {}, {scalar: shaped(x, shape).ravel()})
 
     # Sums, and conditions on several entries --------------------------------------------------
 
@@ -361,7 +361,7 @@ class CountWalk:
         shape: tuple[int, ...],
     ) -> Reduced | None:
         parts: list[Part] = []
-        mask = broadcast(condition, shape).ravel()
+        mask = shaped(condition, shape).ravel()
         for use, branch, other, role in zip(
             (True, False), branches, reversed(branches), roles, strict=True
         ):

@@ -15,7 +15,7 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Variable, equal_computations
+from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
@@ -25,7 +25,7 @@ from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_chec
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.prior import as_rows
-from pymc_dapper.graphs.rebuild import frontier, rebuild
+from pymc_dapper.graphs.rebuild import Graph, frontier, rebuild, same_function
 from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
 from pymc_dapper.records.compiled.op import (
     CellSweep,
@@ -360,9 +360,8 @@ def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
     """Make the log-density of the additive factors one for a sweep: by entries, if possible."""
     if isinstance(reading.plan, ByEntries):
         density = reading.plan.density
-        numbers = _kinds(density.terms)
-        kinds = [density.terms[numbers.index(k)] for k in range(max(numbers) + 1)]
-        graphs = [rewritten([x.entry, *x.values], [x.term], mode) for x in kinds]
+        numbers, kinds = _kinds(density.terms)
+        graphs = [rewritten(*graph, mode) for graph in kinds]
         log_terms = LogDensity(tuple(graphs), by_entry=True)
         return _Density(log_terms, [_context_of_entries(density, numbers)], density.offset)
     state = pt.vector("sums", dtype="float64")
@@ -370,23 +369,17 @@ def density_of_sums(reading: ModelReading, mode: Mode) -> _Density:
     return density_of(state, _at(factors, _totals(reading.sums, state)), mode)
 
 
-def _kinds(terms: Sequence[EntryTerm]) -> list[int]:
-    """Return a number for each term, from 0 on; equal functions have the same number."""
+def _kinds(terms: Sequence[EntryTerm]) -> tuple[list[int], list[Graph]]:
+    """Return a number for each term, from 0 on, and the function of each number."""
     numbers: list[int] = []
-    kinds: list[EntryTerm] = []
+    kinds: list[Graph] = []
     for x in terms:
-        inputs = [x.entry, *x.values]
-        for number, known in enumerate(kinds):
-            known_inputs = [known.entry, *known.values]
-            if len(inputs) == len(known_inputs) and equal_computations(
-                [x.term], [known.term], inputs, known_inputs
-            ):
-                numbers.append(number)
-                break
-        else:
-            numbers.append(len(kinds))
-            kinds.append(x)
-    return numbers
+        graph: Graph = [x.entry, *x.values], [x.term]
+        like = (k for k, known in enumerate(kinds) if same_function(graph, known))
+        numbers.append(next(like, len(kinds)))
+        if numbers[-1] == len(kinds):
+            kinds.append(graph)
+    return numbers, kinds
 
 
 def _context_of_entries(density: EntrywiseDensity, numbers: Sequence[int]) -> TensorVariable:

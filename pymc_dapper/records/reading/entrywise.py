@@ -13,12 +13,11 @@ import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
+from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.roles import Indices, Mixed, Reduced, take_values
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
@@ -66,9 +65,10 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
             return None
         for part in as_terms(role, walk, factor.log_density):
             terms = terms_of(factor.name, part)
-            which = _without_entries(terms, len(part.targets))
-            if len(which):
-                offset = offset + _sum(terms, which)
+            seen = [np.diff(matrix.indptr) for matrix in terms.linear.values()]
+            alone = np.flatnonzero(np.sum([np.zeros(len(part.targets)), *seen], axis=0) == 0)
+            if len(alone):
+                offset = offset + _sum(terms, alone)
             if not terms.linear:
                 continue
             places = _places(terms, starts)
@@ -79,12 +79,6 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
     if not all(found):
         return None
     return EntrywiseDensity(tuple(map(_entry_term, found)), offset)
-
-
-def _without_entries(terms: Terms, n: int) -> Indices:
-    """Return which of ``n`` terms don't depend on the sums."""
-    seen = [np.diff(matrix.indptr) for matrix in terms.linear.values()]
-    return np.flatnonzero(np.sum([np.zeros(n), *seen], axis=0) == 0)
 
 
 def _sum(terms: Terms, which: Indices) -> TensorVariable:
@@ -136,8 +130,7 @@ def _entry_term(found: Sequence[tuple[Terms, Indices]]) -> EntryTerm:
         at: dict[Variable, Variable] = {own: pt.tensor_from_scalar(entry)}
         for scalar, values in terms.fixed.items():
             vector = take_values(values, order)
-            # Shapes are known: what has inputs has no known value.
-            known = None if list(explicit_graph_inputs([vector])) else known_value(vector)
+            known = constant_value(vector)
             if known is not None and np.array_equal(known, np.full_like(known, known[0]), True):
                 at[scalar] = pt.constant(known[0], dtype=values.dtype)
                 continue
