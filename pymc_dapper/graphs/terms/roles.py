@@ -116,7 +116,7 @@ def all_indices(shape: tuple[int, ...]) -> Indices:
 
 def shaped(x: TensorVariable, shape: tuple[int, ...]) -> TensorVariable:
     """Broadcast a variable, unless it has that shape."""
-    return x if x.type.shape == shape else pt.broadcast_to(x, shape)
+    return pt.as_tensor(x) if x.type.shape == shape else pt.broadcast_to(x, shape)
 
 
 def take_rows(rows: LinearEntries, indices: Indices) -> LinearEntries:
