@@ -108,11 +108,19 @@ class LongMemory:
         )
 
     def _stand_still(self, records: Sequence[np.ndarray]) -> bool:
-        """Whether all continuous records have stayed where they were."""
-        return all(
-            x.dtype.kind == "f" and np.array_equal(x, start)
-            for x, start in zip(records, self._start, strict=True)
-        )
+        """Whether all records have stayed where they were, though others have the same sums.
+
+        Counts of all values that a record can have may follow from the sums: in a table of all
+        columns, for example. Then records that stay are no fault.
+        """
+        pairs = zip(records, self._start, strict=True)
+        if not all(np.array_equal(x, start) for x, start in pairs):
+            return False
+        reading = self._reading
+        if reading.separable_factors or not reading.sums:
+            return all(x.dtype.kind == "f" for x in records)
+        values = reading.possible_values
+        return values is None or len(values) > 1 + len(self._look.names)
 
 
 def least_effective(seen: NDArray[np.float64]) -> NDArray[np.float64]:

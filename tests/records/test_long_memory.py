@@ -103,6 +103,23 @@ def test_counts_that_are_known_by_their_noise_are_not():
     assert told(reading, [np.array([0, 1, 1])] * DRAWS) is None
 
 
+@pytest.mark.parametrize("each", [True, False], ids=["each column", "both together"])
+def test_columns_that_stand_still_warn_unless_the_table_is_known(each):
+    """Two margins leave open who has which pair; their joint table doesn't."""
+    with pm.Model() as model:
+        a = pm.Categorical("a", np.full(3, 1 / 3), shape=5)
+        b = pm.Categorical("b", np.full(3, 1 / 3), shape=5)
+        counted = (pt.eye(3)[a], pt.eye(3)[b]) if each else (pt.eye(9)[3 * a + b],)
+        for k, rows in enumerate(counted):
+            pm.Potential(f"privacy{k}", -50.0 * ((rows.sum(axis=0) - 1.0) ** 2).sum())
+    reading = read_model(model, model.value_vars, model.initial_point())
+    watch = LongMemory(reading, SufficientStatistics(reading), TUNE, DRAWS)
+    state = [np.array([0, 1, 2, 0, 1]), np.array([2, 1, 0, 0, 1])]
+    *_, message = (watch.look(TUNE + k, state, [], 0.3) for k in range(1, DRAWS + 1))
+    assert (message is not None) == each
+    assert not each or message.startswith("DapperStep: no record of 'a', 'b' has moved in this")
+
+
 @pytest.mark.parametrize("mechanism", [powers, lambda x: pt.log(x.sum() - 100.0)])
 def test_a_chain_that_forgets_does_not_warn(mechanism):
     assert told(read(mechanism), states(FAST, FAST[::-1])) is None
