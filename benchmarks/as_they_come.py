@@ -103,7 +103,7 @@ def three_histograms(n=400, scale=5.0):
     return model
 
 
-def areas_by_time(areas=8, times=20, scale=3.0):
+def areas_by_time(areas=8, times=20, scale=3.0, *, by_steps=False):
     """Counts of areas at times, whose log rates are AR(1) in time, with noise on each count."""
     rng = np.random.default_rng(26)
     log_rate = 3 + 0.3 * rng.normal(size=(areas, times)).cumsum(axis=1)
@@ -111,8 +111,15 @@ def areas_by_time(areas=8, times=20, scale=3.0):
     with pm.Model() as model:
         level, spread = pm.Normal("level", 3, 1, shape=areas), pm.HalfNormal("spread", 0.5)
         rho = pm.Beta("rho", 4, 2)
-        start = pm.Normal.dist(0, 1, shape=(areas, 1))
-        u = pm.AR("u", rho=rho[None], sigma=spread, init_dist=start, shape=(areas, times))
+        if by_steps:
+            z = pm.Normal("z", shape=(areas, times))
+            now = [z[:, 0]]
+            for t in range(1, times):
+                now.append(rho * now[-1] + spread * z[:, t])
+            u = pt.stack(now, axis=1)
+        else:
+            start = pm.Normal.dist(0, 1, shape=(areas, 1))
+            u = pm.AR("u", rho=rho[None], sigma=spread, init_dist=start, shape=(areas, times))
         events = pm.Poisson("events", pt.exp(level[:, None] + u), shape=(areas, times))
         released = np.rint(noisy(counts, scale, rng)).astype(int)
         pmd.DiscreteGaussianMechanism(scale).potential("privacy", events, released=released)
@@ -137,25 +144,39 @@ def spline(n=600, k=20, scale=5.0):
     return model
 
 
-def random_walk(times=60, scale=5.0):
+def random_walk(times=60, scale=5.0, *, by_steps=False):
     """Counts at times whose log rates are a Gaussian random walk, with noise on each count."""
     rng = np.random.default_rng(28)
     counts = rng.poisson(np.exp(3 + 0.1 * rng.normal(size=times).cumsum()))
     with pm.Model() as model:
         spread = pm.HalfNormal("spread", 0.3)
-        start = pm.Normal.dist(3, 1)
-        walk = pm.GaussianRandomWalk("walk", sigma=spread, init_dist=start, shape=times)
+        if by_steps:
+            steps = spread * pm.Normal("z", shape=times - 1)
+            walk = pm.Normal("start", 3, 1) + pt.concatenate([[0.0], pt.cumsum(steps)])
+        else:
+            start = pm.Normal.dist(3, 1)
+            walk = pm.GaussianRandomWalk("walk", sigma=spread, init_dist=start, shape=times)
         events = pm.Poisson("events", pt.exp(walk), shape=times)
         released = np.rint(noisy(counts, scale, rng)).astype(int)
         pmd.DiscreteGaussianMechanism(scale).potential("privacy", events, released=released)
     return model
 
 
+def random_walk_by_steps():
+    """Write the random walk as the log says: by steps of scale 1."""
+    return random_walk(by_steps=True)
+
+
+def areas_by_steps():
+    """Write the areas' autoregressions as the log says: by steps of scale 1."""
+    return areas_by_time(by_steps=True)
+
+
 MODELS = {
     x.__name__: x
     for x in (
         five_answers, group_means, mixture, ten_coefficients,
-        three_histograms, random_walk, spline, areas_by_time,
+        three_histograms, random_walk, spline, areas_by_time, random_walk_by_steps, areas_by_steps,
     )
 }  # fmt: skip
 

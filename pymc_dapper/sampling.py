@@ -1,7 +1,7 @@
 """Sampling with the steps that a user wants."""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from pymc_dapper.checks import flag, known, names, random_generator, whole_numbe
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
-from pymc_dapper.interweaving.reading import find_hierarchy
+from pymc_dapper.interweaving.reading import find_hierarchy, find_series
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
@@ -39,7 +39,16 @@ from pymc_dapper.steps.stats import told_once
 from pymc_dapper.tabulation.choice import Table, table_if_cheaper
 
 MOST_CHECKED = 100
-"""Of how many entries of a computed variable R-hat and effective draws are looked at."""
+"""Of how many entries of a variable R-hat and effective draws are looked at."""
+
+REMEDIES = {
+    find_hierarchy: "Try it as location + scale * z, with z of location 0 and scale 1",
+    find_series: (
+        "Try its steps as scale * z, with z of location 0 and scale 1: a random walk is "
+        "start + pt.cumsum(scale * z)"
+    ),
+}
+"""What to write in the place of variables that NUTS finds hard to move."""
 
 
 def _checked(draws: object, given: Mapping[str, Any]) -> int:
@@ -128,19 +137,11 @@ def _check_chains(result: DataTree, model: Model, checked: bool) -> None:
 
     PyMC checks free variables only. Of a large variable, some entries are checked.
     """
-    from arviz_stats import ess, rhat
-
     posterior = result["posterior"].dataset
     n_chains, n_draws = (posterior.sizes[dim] for dim in ("chain", "draw"))
     if n_chains == 1 or n_draws < 100 or not checked:
         return
-    slow = []
-    for name in set(posterior) - {rv.name for rv in model.free_RVs}:
-        entries = posterior[name].values.reshape(n_chains, n_draws, -1).T.astype(float)
-        some = [x.T for x in entries[:: 1 + len(entries) // MOST_CHECKED]]
-        with np.errstate(invalid="ignore", divide="ignore"):  # a constant entry has no R-hat
-            if any(rhat(x) > 1.01 or ess(x) < 100 * n_chains for x in some):
-                slow.append(str(name))
+    slow = _slow(result, set(posterior) - {rv.name for rv in model.free_RVs})
     if slow:
         LOGGER.warning(
             "R-hat is above 1.01, or there are fewer than 100 effective draws a chain: %s. Draw "
@@ -159,6 +160,21 @@ def _check_chains(result: DataTree, model: Model, checked: bool) -> None:
         )
 
 
+def _slow(result: DataTree, names: Iterable[Any]) -> list[str]:
+    """Find variables of R-hat above 1.01, or with fewer than 100 effective draws a chain."""
+    from arviz_stats import ess, rhat
+
+    slow, posterior = [], result["posterior"].dataset
+    for name in set(posterior).intersection(names):
+        draws = posterior[name].values
+        entries = draws.reshape(*draws.shape[:2], -1).T.astype(float)
+        some = [x.T for x in entries[:: 1 + len(entries) // MOST_CHECKED]]
+        with np.errstate(invalid="ignore", divide="ignore"):  # a constant entry has no R-hat
+            if any(rhat(x) > 1.01 or ess(x) < 100 * len(draws) for x in some):
+                slow.append(str(name))
+    return slow
+
+
 def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
     """Whether a chain stays at one log-density that another one never comes to.
 
@@ -170,20 +186,25 @@ def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
     return bool((still & outside.any(axis=1)).any())
 
 
-def _tell_of_hierarchies(result: DataTree, model: Model) -> None:
-    """Log which variables to write in other coordinates, if NUTS diverged."""
+def _tell_of_hierarchies(result: DataTree, model: Model, checked: bool) -> None:
+    """Log which variables to write in other coordinates, if NUTS diverged or mixed slowly."""
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
-    number = int(stats["diverging"].sum()) if "diverging" in stats else 0
+    if "diverging" not in stats:
+        return
+    number, (n_chains, n_draws) = int(stats["diverging"].sum()), stats["diverging"].shape[:2]
     continuous = [rv for rv in model.free_RVs if rv.dtype.startswith("float")]
-    followers, movers = find_hierarchy(model, continuous)
-    if number and movers:
-        LOGGER.warning(
-            "NUTS diverged in %d draws. %s follows %s: where its scale is small, chains may be "
-            "stuck. Try it as location + scale * z, with z of location 0 and scale 1",
-            number,
-            _quoted([rv.name for rv in followers]),
-            _quoted([rv.name for rv in movers]),
-        )
+    for find, remedy in REMEDIES.items():
+        followers, movers = find(model, continuous)
+        names = [rv.name for rv in movers]
+        judged = movers and checked and n_chains > 1 and n_draws >= 100
+        if movers and (number or (judged and _slow(result, names))):
+            LOGGER.warning(
+                "NUTS %s. %s follows %s: where its scale is small, chains may be stuck. %s",
+                f"diverged in {number} draws" if number else "mixed slowly",
+                _quoted([rv.name for rv in followers]),
+                _quoted(names),
+                remedy,
+            )
 
 
 def _in_turn(steps: list[BlockedStep], model: Model) -> list[BlockedStep] | GibbsStep:
@@ -356,7 +377,7 @@ def sample(
         # PyMC compiles the recorded variables, too, at the first draw.
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
-        _tell_of_hierarchies(result, sampled)
+        _tell_of_hierarchies(result, sampled, checked)
         _check_chains(result, sampled, checked)
         factors = _factors_of_records(steps) if table is None else table.factors
         result.attrs[ATTRIBUTE] = budgets_of_releases(model, factors).to_json()

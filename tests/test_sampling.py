@@ -21,6 +21,7 @@ from tests.assignment.models import with_table_and_records
 from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
 
+DIMS = ("chain", "draw")
 QUICK = {"draws": 20, "tune": 20, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3}
 QUICK |= {"compute_convergence_checks": False}
 
@@ -411,12 +412,31 @@ def test_the_model_stays_as_it_was_where_its_own_start_is_impossible():
 
 
 @pytest.mark.parametrize("diverged", [0, 3])
-def test_divergences_of_a_hierarchy_are_explained(diverged, caplog):
+@pytest.mark.parametrize("slow", [False, True])
+def test_hierarchies_are_told_how_to_be_written_if_nuts_diverges_or_mixes_slowly(
+    diverged, slow, caplog
+):
     with pm.Model() as model:
-        tau = pm.HalfNormal("tau")
+        tau, spread = pm.HalfNormal("tau"), pm.HalfNormal("spread")
         pm.Normal("of_group", 0, tau, shape=3)
-    stats = {"diverging": (("chain", "draw"), np.arange(10)[None] < diverged)}
+        pm.GaussianRandomWalk("walk", sigma=spread, init_dist=pm.Normal.dist(), shape=5)
+        pm.AR("series", rho=[0.5], sigma=spread, init_dist=pm.Normal.dist(), shape=5)
+    draws = np.random.default_rng(1).normal(size=(2, 400))
+    of_spread = draws + 3 * slow * np.array([[0], [1]])  # chains at different places
+    found = {
+        "posterior": Dataset({"tau": (DIMS, draws), "spread": (DIMS, of_spread)}),
+        "sample_stats": Dataset({"diverging": (DIMS, np.arange(800).reshape(2, 400) < diverged)}),
+    }
     with caplog.at_level("WARNING", logger="pymc.dapper"):
-        _tell_of_hierarchies(DataTree.from_dict({"sample_stats": Dataset(stats)}), model)
-    told = "NUTS diverged in 3 draws. 'of_group' follows 'tau'" in caplog.text
-    assert told == bool(diverged)
+        _tell_of_hierarchies(DataTree.from_dict(found), model, checked=True)
+    how = "NUTS diverged in 3 draws." if diverged else "NUTS mixed slowly."
+    assert (f"{how} 'walk', 'series' follows 'spread'" in caplog.text) == bool(slow or diverged)
+    assert (f"{how} 'of_group' follows 'tau'" in caplog.text) == bool(diverged)
+    assert ("pt.cumsum(scale * z)" in caplog.text) == bool(slow or diverged)
+
+
+def test_without_nuts_nothing_is_said_of_hierarchies(caplog):
+    with pm.Model() as model:
+        pm.Normal("of_group", 0, pm.HalfNormal("tau"), shape=3)
+    _tell_of_hierarchies(DataTree.from_dict({"sample_stats": Dataset()}), model, checked=True)
+    assert not caplog.text

@@ -68,7 +68,7 @@ class MarginalisedStep(Step):
         Values of the model's value variables, to check the reading of the model at. Those not
         given are taken from the model's own initial point.
     nuts : dict, optional
-        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.9}``.
+        Passed on to ``pm.NUTS``, such as ``{"target_accept": 0.99}``, which is 0.95 by default.
 
     Raises
     ------

@@ -22,9 +22,10 @@ JITTER_TRIES = 10
 """How often a jittered start is drawn until its log-density is finite, as by ``pm.sample``."""
 
 TARGET_ACCEPT = 0.95
-"""Its density changes with the records from one iteration to the next, and so does the step size
-that fits. So steps are shorter than by PyMC's 0.8. Trajectories take hardly longer, and fewer
-diverge: 13 of 4,000 for 95 (`python -m benchmarks.as_they_come three_histograms`)."""
+"""Given records, the density changes from one iteration to the next, and so does the step size that
+fits; of a hierarchy, it is narrow where the scale is small. So steps are shorter than by PyMC's
+0.8. Trajectories take hardly longer, and fewer diverge: 13 of 4,000 for 95
+(`python -m benchmarks.as_they_come three_histograms`)."""
 
 
 class NUTS(pm.NUTS):
@@ -62,13 +63,11 @@ def conditional_nuts(
     PyMC's NUTS evaluates the model's whole log-density at each leapfrog step, including the privacy
     mechanism, even if that doesn't depend on the moved variables. Here the stat ``lp`` is the
     log-density of the evaluated factors, for records with ``present`` rows of these alone. By
-    default the model's own initial point is used, and ``target_accept`` is 0.95. Options are passed
-    on to ``pm.NUTS``.
+    default the model's own initial point is used.
     """
     point = initial_point(model) if point is None else point
     factors = present_factors(model, dependent_factors(model, values), present or {})
     cost = pt.add(*(factor.sum() for factor in factors.values()))
-    options = {"target_accept": TARGET_ACCEPT, **options}
     return nuts_on(cost, values, model.value_vars, model, point, **options)
 
 
@@ -82,7 +81,8 @@ def nuts_on(
 ) -> NUTS:
     """Build PyMC's NUTS for some variables, with a log-density of one's own.
 
-    Its other inputs, ``besides``, are taken by name from NUTS' points, such as this one.
+    Its other inputs, ``besides``, are taken by name from NUTS' points, such as this one. Options
+    are passed on to ``pm.NUTS``; by default ``target_accept`` is 0.95.
     """
     values = list(values)
     stage(f"Compiling NUTS for {', '.join(f"'{model.values_to_rvs[x].name}'" for x in values)}")
@@ -109,6 +109,7 @@ def nuts_on(
     _compile(function, start)
     if not options.keys() & {"potential", "scaling"}:
         options["potential"] = QuadPotentialDiagAdapt(start.size, start, np.ones(start.size), 10)
+    options = {"target_accept": TARGET_ACCEPT, **options}
     return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)
 
 

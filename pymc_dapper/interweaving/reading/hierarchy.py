@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pymc import Model
+from pymc.distributions.timeseries import AutoRegressiveRV, RandomWalkRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
@@ -34,3 +35,14 @@ def find_hierarchy(
                 followers.append(rv)
                 movers += among(law)
     return followers, [rv for rv in parameters if rv in movers and rv not in followers]
+
+
+def find_series(
+    model: Model, parameters: Sequence[TensorVariable]
+) -> tuple[list[TensorVariable], list[TensorVariable]]:
+    """Find random walks and autoregressions, and the parameters of their laws."""
+    kinds = (RandomWalkRV, AutoRegressiveRV)
+    series = [rv for rv in parameters if isinstance(rv.owner.op, kinds)]
+    given = [x for rv in series for x in rv.owner.inputs]
+    seen = set(ancestors(given, blockers=model.free_RVs))
+    return series, [rv for rv in parameters if rv in seen and rv not in series]
