@@ -187,7 +187,7 @@ def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
 
 
 def _tell_of_hierarchies(result: DataTree, model: Model, checked: bool) -> None:
-    """Log which variables to write in other coordinates, if NUTS diverged or mixed slowly."""
+    """Log which variables to write in other coordinates, if NUTS diverged or chains mix slowly."""
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
     if "diverging" not in stats:
         return
@@ -199,8 +199,9 @@ def _tell_of_hierarchies(result: DataTree, model: Model, checked: bool) -> None:
         judged = movers and checked and n_chains > 1 and n_draws >= 100
         if movers and (number or (judged and _slow(result, names))):
             LOGGER.warning(
-                "NUTS %s. %s follows %s: where its scale is small, chains may be stuck. %s",
-                f"diverged in {number} draws" if number else "mixed slowly",
+                "%s. The law of %s depends on %s: where its scale is small, chains may be stuck. "
+                "%s",
+                f"NUTS diverged in {number} draws" if number else "Chains mix slowly",
                 _quoted([rv.name for rv in followers]),
                 _quoted(names),
                 remedy,

@@ -25,7 +25,7 @@ from pytensor.link.numba.dispatch.compile_ops import numba_funcify_OpFromGraph
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
 
-from pymc_dapper.one_function import matrices, reductions  # noqa: F401 (write operations, too)
+from pymc_dapper.one_function import matrices, reductions  # noqa: F401 (they register operations)
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.operations import NotWrittenError, written
 from pymc_dapper.one_function.repeated import Call, Step, steps_of

@@ -21,7 +21,8 @@ def error_message(where: str, error: BaseException) -> str:
     if text and places and not isinstance(error, StudyError | MemoryError):
         written = [x for x in places[-1][0].f_code.co_consts if isinstance(x, str)]
         if not all(isinstance(x, str) and x in written for x in error.args):
-            own = [place for place in places if not is_installed(place[0].f_code.co_filename)]
+            in_files = [x for x in places if not x[0].f_code.co_filename.startswith("<")]
+            own = [x for x in in_files if not is_installed(x[0].f_code)]
             frame, line = (own or places)[-1]
             text = f"line {line} of {Path(frame.f_code.co_filename).name} (its text is left out)"
     kind = "" if isinstance(error, StudyError) else type(error).__name__

@@ -2,16 +2,31 @@
 
 import sys
 from functools import lru_cache, partial
-from importlib.util import module_from_spec, spec_from_file_location
+from types import ModuleType
 
+import numpy as np
 import pytest
 
 from pymc_dapper.studies.fingerprint import differences, fingerprint
 
-CODE = """
+CODE = '''
 import numpy as np
+import helpers
 
 N = 20
+TABLE = {"small": [1, 2], "large": [3, 4]}
+WEIGHTS = np.arange(2000.0)
+
+
+class Office:
+    def __init__(self, scale):
+        self.scale = scale
+
+    def release(self, x):
+        return x + self.scale
+
+
+OFFICE = Office(2.0)
 
 
 def mechanism(scale=1.0):
@@ -19,27 +34,33 @@ def mechanism(scale=1.0):
 
 
 def simulate(rng, share):
-    return [mechanism() for _ in range(3)]
+    """Simulate."""
+    inner = [mechanism() for _ in range(3)]
+    return OFFICE.release(TABLE["small"][0]), helpers.shifted(WEIGHTS), {"a", "b", "c"}
 
 
 def build(released, share):
     return released["x"]
-"""
+
+
+def unused():
+    return 1
+'''
+HELPERS = "def shifted(x):\n    return x + 1\n\n\ndef other(x):\n    return x"
 
 
 @pytest.fixture
 def imported(tmp_path, monkeypatch):
-    """Import code as a user's module would be: another file each time."""
+    """Import code as a user's modules would be."""
 
-    def imported(code=CODE):
-        name = f"analysis_{len(list(tmp_path.iterdir()))}"
-        file = tmp_path / f"{name}.py"
-        file.write_text(code)
-        spec = spec_from_file_location(name, file)
-        module = module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
-        return module
+    def imported(code=CODE, helpers=HELPERS):
+        modules = {}
+        for name, text in (("helpers", helpers), ("analysis", code)):
+            modules[name] = module = ModuleType(name)
+            module.__file__ = str(tmp_path / f"{name}.py")
+            monkeypatch.setitem(sys.modules, name, module)
+            exec(compile(text, module.__file__, "exec"), vars(module))
+        return modules["analysis"]
 
     return imported
 
@@ -49,21 +70,31 @@ def found(module):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    ("old", "new", "name"),
     [
-        ("range(3)", "range(4)"),
-        ('released["x"]', 'released["y"]'),
-        ("scale=1.0", "scale=2.0"),
-        ("N = 20", "N = 21"),
+        ("range(3)", "range(4)", "simulate"),
+        ('released["x"]', 'released["y"]', "build"),
+        ("scale=1.0", "scale=2.0", "mechanism"),
+        ("x + scale)", "x - scale)", "mechanism"),
+        ("N = 20", "N = 21", "N"),
+        ("[3, 4]", "[3, 5]", "TABLE"),
+        ("Office(2.0)", "Office(3.0)", "OFFICE"),
+        ("x + self.scale", "x * self.scale", "OFFICE"),
+        ("np.arange(2000.0)", "np.arange(2000.0) + (np.arange(2000) == 999)", "WEIGHTS"),
+        ('"c"}', '"d"}', "simulate"),
     ],
 )
-def test_a_change_in_the_file_of_a_function_is_seen(old, new, imported):
+def test_a_change_of_what_is_used_is_seen(old, new, name, imported):
     was = found(imported())
     assert old in CODE
-    assert differences(was, found(imported(CODE.replace(old, new)))) == [
-        "the code of 'simulate' has changed",
-        "the code of 'build' has changed",
-    ]
+    assert f"the code of '{name}' has changed" in differences(
+        was, found(imported(CODE.replace(old, new)))
+    )
+
+
+def test_a_change_in_another_module_is_seen(imported):
+    changed = imported(helpers=HELPERS.replace("x + 1", "x + 2"))
+    assert differences(found(imported()), found(changed)) == ["the code of 'shifted' has changed"]
 
 
 @pytest.mark.parametrize(
@@ -71,12 +102,27 @@ def test_a_change_in_the_file_of_a_function_is_seen(old, new, imported):
     [
         lambda code: code,
         lambda code: code.replace("N = 20", "\n\nN = 20  # people"),
-        lambda code: code.replace("return released", "# released\n    return released"),
-        lambda code: code.replace("mechanism() for", "mechanism(\n    ) for"),
+        lambda code: code.replace("return OFFICE", "# released\n    return OFFICE"),
+        lambda code: code.replace("return 1", "return 2"),
+        lambda code: code.replace("shifted(WEIGHTS)", "shifted(\n        WEIGHTS\n    )"),
     ],
 )
-def test_comments_and_layout_do_not_count(change, imported):
+def test_what_does_not_matter_is_not_seen(change, imported):
     assert differences(found(imported()), found(imported(change(CODE)))) == []
+
+
+def test_constants_of_sets_are_the_same_in_each_process(imported):
+    """Catches an order by hashes, which differ from one process to the next."""
+    code = CODE.replace('{"a", "b", "c"}', 'share in {"a", "b", "c"}')
+    orders = [frozenset(x) for x in (["a", "b", "c"], ["c", "b", "a"])]
+    fingerprints = []
+    for order in orders:
+        module = imported(code)
+        function = module.simulate
+        consts = [order if isinstance(x, frozenset) else x for x in function.__code__.co_consts]
+        function.__code__ = function.__code__.replace(co_consts=tuple(consts))
+        fingerprints.append(found(module))
+    assert fingerprints[0] == fingerprints[1]
 
 
 def test_arguments_that_were_filled_in_count(imported):
@@ -85,29 +131,39 @@ def test_arguments_that_were_filled_in_count(imported):
     assert differences(one, other) == ["the code of 'simulate' has changed"]
 
 
-def test_wrapped_functions_are_looked_into(imported):
-    changed = imported(CODE.replace("N = 20", "N = 21"))
-    one, same, other = (
-        fingerprint(lru_cache(x.simulate), len) for x in (imported(), imported(), changed)
-    )
+def closure(n, wrap=lambda f: f):
+    @wrap
+    def simulate(rng):
+        return n
+
+    return simulate
+
+
+def test_what_a_function_encloses_counts():
+    one, same, other = (fingerprint(closure(n), len) for n in (1, 1, 2))
     assert differences(one, same) == []
-    assert differences(one, other) == ["the code of 'simulate' has changed"]
+    assert differences(one, other) == ["the code of 'n' has changed"]
 
 
-def test_objects_that_can_be_called_have_the_code_of_their_class(imported):
-    code = "class Simulate:\n    def __call__(self, rng):\n        return 1"
-    one, same, other = (
-        fingerprint(imported(x).Simulate(), len) for x in (code, code, code.replace("1", "2"))
-    )
+def test_wrapped_functions_are_looked_into():
+    one, same, other = (fingerprint(closure(n, lru_cache), len) for n in (1, 1, 2))
     assert differences(one, same) == []
-    assert differences(one, other) == ["the code of 'simulate' has changed"]
+    assert differences(one, other) == ["the code of 'n' has changed"]
 
 
-def test_a_function_without_a_file_is_none_of_another_name():
-    """As typed into an interpreter that keeps no source."""
-    names = {}
-    exec("def simulate(rng): return 1\ndef other(rng): return 1", names)
-    one, same, other = (fingerprint(names[x], len) for x in ("simulate", "simulate", "other"))
+class Recursive:
+    """Holds itself, and a table that shows a few of its rows only."""
+
+    def __init__(self, last):
+        self.me = [self]
+        self.table = np.array([*range(5000), last], dtype=object)
+
+    def __call__(self, rng):
+        return self.me
+
+
+def test_objects_that_can_be_called_are_looked_into():
+    one, same, other = (fingerprint(Recursive(n), len) for n in (1, 1, 2))
     assert differences(one, same) == []
     assert differences(one, other) == ["the code of 'simulate' has changed"]
 
