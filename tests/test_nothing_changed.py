@@ -121,8 +121,7 @@ def others():
     takes = numba_types.float64(numba_types.float64)
     given = accelerate.given_function(kernel, function, takes, takes, "a kernel")
     assert accelerate.outermost(njit(lambda x, a: given((a,), x)))(2.0, 1.5) == 12
-    if accelerate.is_on("generators"):
-        accelerate.accelerated("generators").load_normals()
+    accelerate.accelerated("generators")
 
 
 if threads:

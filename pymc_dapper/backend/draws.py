@@ -86,8 +86,4 @@ fill_exponential = _filling(
     "random_standard_exponential_fill",
     lambda rng: rng.standard_exponential(),
 )
-fill_normal = _filling(
-    "standard_normal", "random_standard_normal_fill", lambda rng: rng.standard_normal()
-)
-fill_many_normals = _filling("standard_normal", "", lambda rng: rng.standard_normal())
-"""For a hundred numbers and more."""
+fill_normal = _filling("standard_normal", "", lambda rng: rng.standard_normal())

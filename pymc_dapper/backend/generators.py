@@ -47,17 +47,9 @@ class Drawn(KernelOp):
         return Apply(self, [rng, *vectors], [random_generator_type(), drawn])
 
 
-MANY = 150
-"""From so many normal draws on it pays to have a function for them."""
-
-
 def drawn_noise(kind: str, shape: tuple[int, ...], rng: Variable) -> tuple[Variable, Variable]:
     """Draw standard noise as a method of NumPy's generators does: the generator, and an array."""
-    n = int(np.prod(shape))
-    kernel = NOISE[kind]
-    if kernel is draws.fill_normal and n >= MANY:
-        kernel = draws.fill_many_normals
-    rng, flat = Drawn(kernel, n)(rng)
+    rng, flat = Drawn(NOISE[kind], int(np.prod(shape)))(rng)
     return rng, flat.reshape(shape)
 
 
@@ -72,9 +64,6 @@ NOISE: dict[str, Callable] = {
 @compiles(Drawn)
 def _drawn(op: Drawn) -> Callable:
     fill, length, width = op.kernel, op.length, op.width
-    by_address = accelerate.accelerated("generators")
-    if by_address and fill is draws.fill_many_normals:
-        by_address.load_normals()
     if length is None:
 
         @numba_njit

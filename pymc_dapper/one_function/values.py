@@ -287,10 +287,17 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
         return read(code, value.store(), index)
 
     value = Value(code, dtype, shape, entry, weight=max(x.weight for x in joined))
+    first, length = [NOTHING] * len(shape), shape[axis]
+    columns = length if isinstance(length, int) and length <= SMALL else None
 
     def stored() -> str:
         name = empty(code, shape, dtype)
-        first = [NOTHING] * len(shape)
+        if axis == len(shape) - 1 and columns is not None and not value.small:
+            # By rows: what the columns have in common is worked out once.
+            with Loops(code, shape[:axis]) as row:
+                for k in range(columns):
+                    value._write_entry(name, [*row, Term(str(k))], first)
+            return name
         for part in joined:
             part.write(name, first)
             length = part.shape[axis]

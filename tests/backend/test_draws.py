@@ -14,7 +14,6 @@ DRAWS = {
 FILLS = {
     "uniform": (draws.fill_uniform, "random"),
     "normal": (draws.fill_normal, "standard_normal"),
-    "many normal": (draws.fill_many_normals, "standard_normal"),
     "exponential": (draws.fill_exponential, "standard_exponential"),
 }
 
@@ -52,7 +51,6 @@ def test_a_number_is_the_one_that_numpy_draws(name):
 @pytest.mark.parametrize("name", FILLS)
 def test_an_array_is_filled_as_numpy_does(name):
     fill, method = FILLS[name]
-    generators.load_normals()
 
     def filled(how):
         def run(rng):

@@ -317,6 +317,8 @@ def graphs(
         pt.stack([s, s * 2, n]),
         pt.stack([v, v * 2]),
         pt.stack([v, v], axis=1),
+        pt.stack([pt.exp(v), v * pt.exp(v), v.sum() + v], axis=1),
+        2 * pt.concatenate([pt.exp(square), square[:, ::-1], i8[:, None]], axis=1),
         pt.concatenate([w, i8]),
         pt.concatenate([cube, cube], axis=-1),
         pt.concatenate([nobody, v]),

@@ -54,3 +54,12 @@ def test_joined_arrays_are_looked_up_where_they_are():
     joined = parts(code, "float64", (4,), 0, [first, second])
     joined.entry([Term("3")])
     assert code.lines == ["t1 = b[1]"]
+
+
+def test_columns_are_joined_row_by_row_with_what_they_share_once():
+    code = Code()
+    shared = expensive(code, ("n",))
+    column = Value(code, "float64", ("n", 1), lambda index: shared.entry(index[:1]), weight=10)
+    parts(code, "float64", ("n", 2), 1, [column, column]).store()
+    assert sum("np.exp" in line for line in code.lines) == 1
+    assert sum(line.lstrip().startswith("for ") for line in code.lines) == 1

@@ -6,15 +6,14 @@ model. NumPy gives a generator's address, and its library has drawing functions 
 call.
 
 Normal draws by numba take a third of the time: it has NumPy's algorithm, but chooses the sign
-without a branch, where NumPy guesses it and is wrong every other time. So many of them are drawn by
-a function of numba's, which is compiled once.
+without a branch, where NumPy guesses it and is wrong every other time. So arrays of them are drawn
+by a function of numba's, which is compiled once.
 
 Relies on how numba lowers calls, and on its type of a generator. Gains a fifth to a third of a
 draw's time in models of some hundred records. Without it, generators are handed over as they are,
 and numba's functions draw: the same numbers.
 """
 
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ NUMBERS = ("random_standard_normal", "random_standard_exponential", "random_stan
 FUNCTIONS = (
     *NUMBERS,
     "random_beta",
-    *(f"random_standard_{x}_fill" for x in ("uniform", "normal", "exponential")),
+    *(f"random_standard_{x}_fill" for x in ("uniform", "exponential")),
 )
 MISSING = [name for name in FUNCTIONS if llvm.address_of_symbol(name) is None]
 if MISSING:
@@ -64,7 +63,7 @@ def numbers_by(name: str) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         rng, out = arguments
         array = make_array(signature.args[1])(context, builder, out)
-        _call(builder, name or MANY_NORMALS, ir.VoidType(), rng, [array.nitems, array.data])
+        _call(builder, name or NORMALS, ir.VoidType(), rng, [array.nitems, array.data])
         return context.get_dummy_value()
 
     return intrinsic(lambda context, rng, out: (of, codegen))
@@ -96,20 +95,15 @@ def _make_generator(context: Any, address: Any) -> Any:
 _generator_at: Any = intrinsic(_make_generator)
 
 
-def _many_normals(address, n, out):  # type: ignore[no-untyped-def]
+def _normals(address, n, out):  # type: ignore[no-untyped-def]
     rng = _generator_at(address)
     for i in range(n):
         out[i] = rng.standard_normal()
 
 
-MANY_NORMALS = f"pymc_dapper_normals_{sha256(Path(__file__).read_bytes()).hexdigest()}"
+NORMALS = f"pymc_dapper_normals_{sha256(Path(__file__).read_bytes()).hexdigest()}"
 """What machine code refers to that function by."""
-
-
-@cache
-def load_normals() -> Any:
-    """Have it in memory where machine code finds it."""
-    signature = types.void(types.uintp, types.intp, types.CPointer(types.float64))
-    kept = cfunc(signature, cache=True)(_many_normals)
-    llvm.add_symbol(MANY_NORMALS, kept.address)
-    return kept
+_kept = cfunc(types.void(types.uintp, types.intp, types.CPointer(types.float64)), cache=True)(
+    _normals
+)
+llvm.add_symbol(NORMALS, _kept.address)
