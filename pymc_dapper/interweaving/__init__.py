@@ -17,11 +17,9 @@ asks the rule of `pymc_dapper.kernels.tuning`, as walks do. Each chain asks for 
 several processes compile each, or load what another one has left on disk. Costs are counted, never
 timed.
 
-A move evaluates the log-density several times from all records. Columns of a table are therefore
-summed before they are joined (`graphs.joins`: 8 instead of 81 microseconds for 5,000 records of
-example 3). `reading.coordinates` takes a covariance's Cholesky factor apart; all other parameters
-move as their value variables. The kernel makes each coordinate symmetric before it fits a t
-distribution to them.
+A move evaluates the log-density several times from all records. `reading.coordinates` takes a
+covariance's Cholesky factor apart; all other parameters move as their value variables. The kernel
+makes each coordinate symmetric before it fits a t distribution to them.
 
 **Many columns.** People of several columns, each drawn by a Dirichlet table, that were counted in
 noisy tables have `BoundaryStep` instead (`reading.tables`, `kernels.boundaries`): a thousand

@@ -15,7 +15,6 @@ from pymc_dapper.backend.iterations import Drawing, Transition
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import JOINING, joins_operations, rewritten
 from pymc_dapper.graphs.costs import nanoseconds
-from pymc_dapper.graphs.joins import with_sums_before_joins
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
 from pymc_dapper.interweaving.compiled.op import ParameterMoves
@@ -72,7 +71,7 @@ def compile_moves(
     theta = start.type("theta")
     proposed = (*reading.proposed, *reading.proposed_numbers)
     [log_density] = rebuild(
-        [with_sums_before_joins(reading.log_density)],
+        [reading.log_density],
         dict(zip(proposed, _unravel(theta, reading), strict=True)),
     )
     if reading.numbers:  # maps log(n + u) to n + u

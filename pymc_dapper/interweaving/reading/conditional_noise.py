@@ -58,9 +58,9 @@ def read_conditional_noise(
         return None
     own = [view.values[value] for value in moving]
     proposed = {x: x.type(name=f"{x.name}_proposed") for x in own}
-    new_log_scale, *new_weights = rebuild([log_scale, *weights], proposed)
-
     shape = reading.records[0].type.shape
+    log_total = law.log_total(shape)
+    new_log_total, *new_weights = rebuild([log_total, *weights], proposed)
     uniforms = pt.tensor("uniforms", shape=shape, dtype="float64")
     index = value_index(reading.records, law.values)
     noise = _noise(index, uniforms, weights)
@@ -73,9 +73,10 @@ def read_conditional_noise(
     integrated_out = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
     others = [factor.sum() for name, factor in factors.items() if name not in integrated_out]
     [rest] = rebuild([pt.add(0.0, *others)], new)
-    log_density = rest.astype("float64") + _log_total(new_log_scale, new_weights, shape)
+    log_density = rest.astype("float64") + new_log_total
     log_density = pt.switch(prior_is_valid(view, rvs, new), log_density, -np.inf)
-    log_law = pt.log(at_index(index, weights)).sum() - _log_total(0.0, weights, shape)
+    scale = pt.broadcast_to(log_scale, shape)
+    log_law = (scale + pt.log(at_index(index, weights))).sum() - log_total
 
     moved_records = [new[x] for x in reading.records]
     graphs = [noise, *moved_records, log_density, log_law]
@@ -119,10 +120,3 @@ def _noise(
     step = at_index(index, weights)
     noise = (at_index(index, cumulated) - (1 - uniforms) * step) / cumulated[-1]
     return pt.switch(step > 0, noise, np.nan)
-
-
-def _log_total(
-    log_scale: TensorVariable | float, weights: Sequence[TensorVariable], shape: tuple[int, ...]
-) -> TensorVariable:
-    """Log-likelihood of the records' own factors, summed over the records' values."""
-    return pt.broadcast_to(log_scale + pt.log(pt.add(*weights)), shape).sum()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
+from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -112,6 +113,25 @@ class FiniteLaw:
     ``exp(log_scale)``."""
     log_scale: TensorVariable
     """Shape (n,): chosen so that a record's largest weight neither overflows nor underflows."""
+    factors: tuple[tuple[TensorVariable, TensorVariable], ...] | None
+    """For each value, its prior density and its log-likelihood, if the latter is a constant."""
+
+    def log_total(self, shape: tuple[int, ...]) -> TensorVariable:
+        """Log-likelihood of records of a shape, each summed over its values.
+
+        It is computed once for all records with the same prior and the same likelihood.
+        """
+        factors = self.factors or ()
+        if not factors or not all(all(prior.type.broadcastable) for prior, _ in factors):
+            each = self.log_scale + pt.log(pt.add(*self.weights))
+            return pt.broadcast_to(each, shape).sum()
+        known: list[Any] = [known_value(log) for _, log in factors]
+        logs = [np.broadcast_to(log, shape).ravel() for log in known]
+        distinct, n_alike = np.unique(logs, axis=1, return_counts=True)
+        largest = distinct.max(axis=0)
+        likelihoods = np.exp(distinct - largest)
+        weights = [prior * x for (prior, _), x in zip(factors, likelihoods, strict=True)]
+        return (n_alike * (pt.log(pt.add(*weights)) + largest)).sum()
 
     def draw(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
         """Build the graph of a draw of all records, in the types of their value variables."""
@@ -168,7 +188,8 @@ def conditional_law(
         weight, log = weight.astype("float64"), log.astype("float64")
         weights.append(pt.switch(weight > 0, weight, 0.0))
         logs.append(pt.switch(pt.isfinite(log), log, -np.inf))
-    if _can_underflow(logs):
+    factors = None if _can_underflow(logs) else tuple(zip(weights, logs, strict=True))
+    if factors is None:
         # Relative to the largest value that the prior allows: otherwise all weights could become
         # zero.
         logs = [log + pt.log(weight) for log, weight in zip(logs, weights, strict=True)]
@@ -177,7 +198,7 @@ def conditional_law(
     largest = reduce(pt.maximum, logs)
     largest = pt.switch(pt.isfinite(largest), largest, 0.0)
     scaled = [weight * pt.exp(log - largest) for weight, log in zip(weights, logs, strict=True)]
-    return FiniteLaw(values, tuple(scaled), largest)
+    return FiniteLaw(values, tuple(scaled), largest, factors)
 
 
 def are_by_entry(graphs: Sequence[TensorVariable], record: TensorVariable) -> bool:

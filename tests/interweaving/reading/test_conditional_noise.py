@@ -6,9 +6,12 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from pytensor.graph.traversal import ancestors
 
+import pymc_dapper as pmd
 from pymc_dapper import DapperStep, InterweaveStep, assign_steps
 from pymc_dapper.interweaving.reading import read_non_centred
+from pymc_dapper.reading import read_model
 from tests.evaluated_in_python import evaluated_in_python
 from tests.moving_at_once import moving_at_once
 
@@ -132,3 +135,42 @@ def test_values_whose_parameters_are_invalid_are_not_integrated_over():
 
     for value in (0.5, 0.7):
         assert at[value] - at[0.3] == pytest.approx(exact(value) - exact(0.3), rel=1e-9)
+
+
+ANSWERS = np.array([[0, 1], [1, 1], [0, 1], [0, 0], [1, 1], [1, 1]])
+KINDS = {
+    "alike": (1.0, ANSWERS[:, 0]),
+    "with a prior of its own": (np.arange(1, 7) / 7, ANSWERS[:, 0]),
+    "in columns": (1.0, ANSWERS),
+    "one answer for all": (1.0, np.ones(len(ANSWERS), int)),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("uncompiled")
+def test_records_are_integrated_over_also_where_several_are_alike(kind):
+    share, answers = KINDS[kind]
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1)
+        x = pm.Bernoulli("x", p * share, shape=answers.shape)
+        pmd.RandomizedResponse(0.8, categories=2).observe("answer", x, released=answers)
+
+    def exact(value):
+        yes = value * share * np.where(answers, 0.8, 0.2)
+        no = (1 - value * share) * np.where(answers, 0.2, 0.8)
+        return np.log(yes + no).sum() + np.log(value * (1 - value))
+
+    at = {v: log_density_at(model, "p", np.log(v / (1 - v)))[0] for v in (0.2, 0.6, 0.9)}
+    for value in (0.6, 0.9):
+        assert at[value] - at[0.2] == pytest.approx(exact(value) - exact(0.2), rel=1e-9)
+
+
+def test_alike_records_are_integrated_over_once():
+    n = 1000
+    with pm.Model() as model:
+        answered(pm.Beta("p", 1, 1), n=n, answers=np.arange(n) % 2)
+    total = read_model(model, [model.rvs_to_values[model["x"]]], model.initial_point())
+    total = total.conditional.log_total((n,))
+    sizes = {int(np.prod(x.type.shape)) for x in ancestors([total]) if None not in x.type.shape}
+    assert 2 in sizes
+    assert n not in sizes
