@@ -47,12 +47,17 @@ class Problem:
         return [softmax(x.reshape(s), axis=-1) for x, s in zip(parts, shapes, strict=True)]
 
 
-def adult(path, seed=1):
-    """Ten columns of the Adult data, age and hours in steps of ten, with noise of 50 a cell."""
+def people_of(path):
+    """Ten columns of the Adult data, age and hours in steps of ten."""
     table = pd.read_csv(path).drop(columns=LEFT_OUT)
     table["age"] //= 10
     table["hours-per-week"] //= 10
-    people, rng = table.to_numpy(), np.random.default_rng(seed)
+    return table.to_numpy()
+
+
+def adult(path, seed=1):
+    """Noisy counts of all pairs of these columns, with noise of 50 a cell."""
+    people, rng = people_of(path), np.random.default_rng(seed)
     sizes, released = tuple(int(k) + 1 for k in people.max(axis=0)), []
     for j, k in combinations(range(len(sizes)), 2):
         counts = np.zeros((sizes[j], sizes[k]))

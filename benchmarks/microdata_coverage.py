@@ -111,21 +111,20 @@ def query(columns, values, mechanism):
 class Ours:
     """A model that is read and compiled once, and sampled for each release."""
 
-    def __init__(self, released, mechanism):
-        given = pmd.Release([query(x, released[" * ".join(x)], mechanism) for x in RELEASED])
-        self.of_people = pmd.microdata.graphical(given, n=PEOPLE)
-        self.model = pmd.tabulate(self.of_people)
+    def __init__(self, of_people, coords=COORDS):
+        self.of_people, self.coords = of_people, coords
+        self.model = pmd.tabulate(of_people)
         counts = [x for x in self.model.free_RVs if x.name.endswith("_counts")]
         self.steps = pmd.assign_steps(counts=counts, model=self.model)
         self.tables = [x for x in self.model.free_RVs if x.name.startswith("p_")]
 
-    def draws(self, released, rng):
+    def draws(self, released, rng, draws=DRAWS):
         """Draws of all tables of probabilities, given a release."""
         pm.set_data(
             {f"table_{name}_released": values for name, values in released.items()}, self.model
         )
         start = self.model.initial_point()
-        points = list(chain(start, self.steps, rng, tune=TUNE, draws=DRAWS))
+        points = list(chain(start, self.steps, rng, tune=TUNE, draws=draws))
         found = {}
         for rv in self.tables:
             value = np.stack([point[self.model.rvs_to_values[rv].name] for point in points])
@@ -133,9 +132,8 @@ class Ours:
             p = np.exp(logs - logs.max(axis=-1, keepdims=True))
             found[rv.name] = p / p.sum(axis=-1, keepdims=True)
         dims = {x.name: list(self.model.named_vars_to_dims[x.name]) for x in self.tables}
-        return az.from_dict(
-            {"posterior": {name: p[None] for name, p in found.items()}}, dims=dims, coords=COORDS
-        )
+        posterior = {name: p[None] for name, p in found.items()}
+        return az.from_dict({"posterior": posterior}, dims=dims, coords=self.coords)
 
     def answers(self, released, rng):
         """Intervals of the posterior, intervals of `combine`, and the fewest effective draws."""
@@ -184,7 +182,8 @@ def study(epsilon, replicates, seed=1):
     rng, mechanism = np.random.default_rng(seed), noise(epsilon)
     released = simulated(rng, replicates, mechanism)
     first = {name: values[0] for name, values in released.items()}
-    ours = Ours(first, mechanism)
+    given = pmd.Release([query(x, first[" * ".join(x)], mechanism) for x in RELEASED])
+    ours = Ours(pmd.microdata.graphical(given, n=PEOPLE))
     began = process_time()
     found = [
         ours.answers({name: values[k] for name, values in released.items()}, rng)

@@ -17,6 +17,7 @@ from benchmarks import (
     measure,
     microdata,
     microdata_coverage,
+    microdata_peers,
     noisy_measurements,
     page,
     parts,
@@ -397,6 +398,58 @@ def test_the_regression_of_the_truth_is_what_it_was_made_by():
     intervals = np.stack([estimates - 0.01, estimates + 0.01], axis=-1)
     off = np.stack([intervals, intervals, intervals + 0.02])
     np.testing.assert_allclose(microdata_coverage.coverage(off), 2 / 3)
+
+
+# Microdata beside twinify and private-pgm ---------------------------------------------------------
+
+
+def test_the_truth_scores_no_error_and_is_held_where_draws_lie_around_it():
+    true, pairs = microdata_peers.truth(), microdata_peers.CHOSEN
+    np.testing.assert_allclose(true.sum(), 1)
+    odds = true[1, 0, 0, 1, 0]  # whose logit is 1 + 2
+    np.testing.assert_allclose(np.log(odds[1] / odds[0]), 3)
+    assert microdata_peers.scores(true, pairs) == [0]
+    around = np.stack([0.9 * true, true, 1.1 * true])
+    np.testing.assert_allclose(microdata_peers.scores(around, pairs), [0, 1, 1, 1], atol=1e-12)
+    error, *covered = microdata_peers.scores(1.2 * around, pairs)
+    assert (covered, pytest.approx(error)) == ([0, 0, 0], 10)
+    way = ("way", 5, np.array([[1.0, 0.9, np.nan, 0.7], [2.0, 0.8, np.nan, 0.7]]), [3.0, 1.0, 2.0])
+    row = ["way", "5", "1.50", "85.0 ± 3.5", "", "70.0 ± 0.0", "3.0", "1.5"]
+    assert microdata_peers.six_row(*way) == row
+
+
+def test_columns_and_a_tree_are_read_off_noisy_tables():
+    rng, sizes = np.random.default_rng(0), (2, 3, 4)
+    shares = [rng.dirichlet(np.ones(k)) for k in sizes]
+    alone = microdata_peers.product_of(shares)
+    tables = {at: 100 * microdata_peers.margin(alone, at, 3) for at in combinations(range(3), 2)}
+    for found, share in zip(microdata_peers.one_way(sizes, tables, 100), shares, strict=True):
+        np.testing.assert_allclose(found, share)
+    tied = np.array([[40.0, 10.0], [10.0, 40.0]])
+    apart = np.full((2, 2), 25.0)
+    made = class_modes.Problem(100, (2, 2, 2), (tied, apart, 0.8 * tied + 0.2 * apart), sigma=1.0)
+    strength = microdata_peers.strengths(made)
+    np.testing.assert_allclose(strength[0, 2], -4 * np.sqrt(2 / np.pi))
+    assert sorted(microdata_peers.tree(strength, 3)) == [(0, 1), (1, 2)]
+
+
+def test_tables_of_latent_people_are_counted():
+    rng, sizes = np.random.default_rng(1), (2, 3, 2)
+    people = rng.integers(0, sizes, (200, 3))
+    pairs, released = list(combinations(range(3), 2)), []
+    for j, k in pairs:
+        table = np.zeros((sizes[j], sizes[k]))
+        np.add.at(table, (people[:, j], people[:, k]), 1)
+        released.append(table + rng.normal(0, 0.5, table.shape))
+    problem = class_modes.Problem(200, sizes, tuple(released), sigma=0.5)
+    options = {"classes": 2, "chains": 1, "tune": 100, "draws": 100}
+    found, seconds = microdata_peers.by_classes(problem, [*pairs, (0, 1, 2)], **options)
+    assert seconds > 0
+    assert found[0, 1, 2].shape == (20, 2, 3, 2)
+    for at, noisy in zip(pairs, released, strict=True):
+        margins = microdata_peers.margin(found[0, 1, 2], at, 3)
+        np.testing.assert_array_equal(margins, found[at])
+        assert np.abs(found[at] - noisy).max() < 6 * 0.5
 
 
 # Modes of latent classes --------------------------------------------------------------------------
