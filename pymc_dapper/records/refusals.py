@@ -43,13 +43,12 @@ def impossible_start(reading: ModelReading, sweeps: int) -> SamplingError:
     """Make the error that a chain found no possible records."""
     return SamplingError(
         f"DapperStep found no possible start for the records {reading.quoted_names}: after "
-        f"{sweeps} sweeps the log-density of {_factors(reading)} is still -inf or nan. "
-        "Changes of records one by one, too, led to no sums for which the released values are "
-        "possible. "
-        "Either the released values can't come from any records (look for a wrong shape, scale "
-        "or nan in the mechanism), or the prior at the starting parameters hardly ever "
-        "proposes such records: then pass a start that fits, "
-        f"pm.sample(initvals={{'{reading.record_names[0]}': ...}}), or raise max_start_sweeps"
+        f"{sweeps} sweeps the log-density of {_factors(reading)} is still -inf or nan, or their "
+        "prior is. Changes of records one by one, too, led to no sums for which the released "
+        "values are possible. Either the released values can't come from any records (look for a "
+        "wrong shape, scale or nan in the mechanism), or the prior at the starting parameters "
+        "hardly ever proposes such records: then pass a start that fits, pm.sample(initvals="
+        f"{{'{reading.record_names[0]}': ...}}), or raise max_start_sweeps"
     )
 
 

@@ -428,7 +428,10 @@ class DapperStep(Step):
     ) -> tuple[np.ndarray, ...]:
         """Sweep until the state is possible, and watch the chain from there."""
         n, sweeps = len(self._record_names), 1
-        while not isfinite(after[n][1]):
+        log_priors = self._reading.in_python(self._reading.log_priors)
+        parameters = given[: len(self._reading.parameters)]
+        # Proposals are possible; a start that was given may not be, or no value of a record.
+        while not isfinite(sum([after[n][1], *log_priors(*after[:n], *parameters)])):
             if sweeps == self.max_start_sweeps:
                 raise impossible_start(self._reading, sweeps)
             records: Sequence[np.ndarray] = after[:n]

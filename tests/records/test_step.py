@@ -303,6 +303,36 @@ def test_a_mechanism_that_is_nan_everywhere_never_stalls():
         step.step(model.initial_point())
 
 
+@pytest.mark.usefixtures("in_python")
+@pytest.mark.parametrize("answers", [[0, 1, 2], [0, 1, 3]])
+def test_answers_that_no_possible_record_gives_are_refused(answers):
+    """The prior of value 2 is zero, and no record answers 3: parameters would follow neither."""
+    with pm.Model() as model:
+        q = pm.Beta("q", 1, 1)
+        record = pm.Categorical("record", pt.stack([q, 1 - q, 0.0 * q]), shape=3)
+        pm.Categorical("answer", pt.constant(np.eye(3, 4))[record], observed=answers)
+        step, *_ = pmd.assign_steps([record])
+    step.max_start_sweeps = 3
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+    with pytest.raises(SamplingError, match="'answer' is still -inf or nan, or their prior is"):
+        step.step(model.initial_point())
+
+
+@pytest.mark.usefixtures("in_python")
+def test_a_start_that_the_prior_excludes_is_left_or_refused():
+    """A person of the first group is never in category 2, which the release would prefer."""
+    with pm.Model() as model:
+        p = np.array([[0.5, 0.5, 0.0], [0.3, 0.3, 0.4]])
+        record = pm.Categorical("record", p[[0, 1, 1]], shape=3)
+        pm.Normal("number", pt.eq(record, 2).sum(), 0.1, observed=3.0)
+    step = DapperStep([record], model=model, max_start_sweeps=20)
+    step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
+    with pytest.raises(SamplingError, match="or their prior is"):
+        step.step({"record": np.array([2, 2, 2])})
+    point, _ = step.step({"record": np.array([0, 2, 2])})
+    assert point["record"][0] < 2
+
+
 # Refusals -------------------------------------------------------------------------------------
 
 

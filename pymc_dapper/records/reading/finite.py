@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import product
 from math import prod
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -125,12 +124,11 @@ class FiniteLaw:
         if not factors or not all(all(prior.type.broadcastable) for prior, _ in factors):
             each = self.log_scale + pt.log(pt.add(*self.weights))
             return pt.broadcast_to(each, shape).sum()
-        known: list[Any] = [known_value(log) for _, log in factors]
+        known = [np.asarray(known_value(log)) for _, log in factors]
         logs = [np.broadcast_to(log, shape).ravel() for log in known]
         distinct, n_alike = np.unique(logs, axis=1, return_counts=True)
         largest = distinct.max(axis=0)
-        likelihoods = np.exp(distinct - largest)
-        weights = [prior * x for (prior, _), x in zip(factors, likelihoods, strict=True)]
+        weights = [p * x for (p, _), x in zip(factors, np.exp(distinct - largest), strict=True)]
         return (n_alike * (pt.log(pt.add(*weights)) + largest)).sum()
 
     def draw(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:
