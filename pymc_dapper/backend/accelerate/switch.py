@@ -65,7 +65,7 @@ def _found() -> dict[str, ModuleType | None]:
         try:
             found[name] = import_module(module)
             unlike = [x for x, looked in _looked(found[name]).items() if look_of(x) not in looked]
-        except Exception as error:
+        except (ImportError, AttributeError, TypeError, OSError, numba.NumbaError) as error:
             unlike = [f"{error}"]
         if unlike:
             found[name] = None
