@@ -233,11 +233,78 @@ def rows_of_a_table(n=700, scale=6.0):
     return model
 
 
+def counted_in(data, sizes):
+    """Count people by some of their columns."""
+    cells = np.ravel_multi_index(data, sizes)
+    return np.bincount(cells, minlength=int(np.prod(sizes))).reshape(sizes)
+
+
+def uneven_columns(n=1500, classes=3):
+    """Eight columns of two to six categories and a class, from triples with noise of their own."""
+    rng = np.random.default_rng(21)
+    sizes = [2, 3, 4, 5, 6, 2, 3, 4]
+    data = [rng.integers(k, size=n) for k in sizes]
+    with pm.Model() as model:
+        share = pm.Dirichlet("share", np.ones(classes))
+        z = pm.Categorical("z", share, shape=n)
+        x = []
+        for j, k in enumerate(sizes):
+            p = pm.Dirichlet(f"p{j}", np.full(k, 0.5), shape=(classes, k))
+            x.append(pm.Categorical(f"x{j}", p[z], shape=n))
+        for number, (a, b, c) in enumerate([*combinations(range(8), 3)][::3]):
+            scale, shape = 4.0 + 0.5 * number, (sizes[a], sizes[b], sizes[c])
+            cell = (x[a] * shape[1] + x[b]) * shape[2] + x[c]
+            table = counted_in((data[a], data[b], data[c]), shape).ravel()
+            released = table + rng.laplace(0, scale, table.shape)
+            counted = pmd.statistics.counts(cell, table.size)
+            pmd.LaplaceMechanism(scale).potential(f"t{number}", counted, released=released)
+    return model
+
+
+def graphical_columns(n=2000):
+    """Six columns of different sizes without a class, by `graphical`, from seven pairs."""
+    rng = np.random.default_rng(22)
+    labels = {
+        x: [f"{x}{i}" for i in range(k)] for x, k in zip("abcdef", (3, 4, 2, 5, 3, 4), strict=True)
+    }
+    data = {x: rng.integers(len(known), size=n) for x, known in labels.items()}
+    noise, queries = pmd.GaussianMechanism(9.0), []
+    for dims in ("ab", "bc", "cd", "de", "ef", "ac", "df"):
+        table = counted_in([data[x] for x in dims], [len(labels[x]) for x in dims])
+        known = {x: labels[x] for x in dims}
+        queries.append(pmd.Query(dims, noisy(table, 9.0, rng), noise, tuple(dims), known))
+    return pmd.microdata.graphical(pmd.Release(queries), n=n)
+
+
+def rounded_and_suppressed(n=800):
+    """Columns, each given the one before, from pairs: rounded, or suppressed, or just noisy."""
+    rng = np.random.default_rng(23)
+    sizes = [2, 3, 4, 2, 3]
+    data = [rng.integers(k, size=n) for k in sizes]
+    with pm.Model() as model:
+        x = [pm.Categorical("x0", pm.Dirichlet("p0", np.ones(2)), shape=n)]
+        for j in range(1, 5):
+            p = pm.Dirichlet(f"p{j}", np.ones(sizes[j]), shape=(sizes[j - 1], sizes[j]))
+            x.append(pm.Categorical(f"x{j}", p[x[-1]], shape=n))
+        for number, (a, b) in enumerate(combinations(range(5), 2)):
+            values = noisy(counted_in((data[a], data[b]), (sizes[a], sizes[b])), 4.0, rng)
+            mechanism = pmd.GaussianMechanism(4.0)
+            if number % 3 == 0:
+                mechanism, values = mechanism.rounded(5), 5 * np.round(values / 5)
+            elif number % 3 == 1:
+                mechanism = mechanism.published_if(">=", 60)
+                values = np.where(values >= 60, values, np.nan)
+            counted = pmd.statistics.cross_counts(x[a], x[b], sizes[a], sizes[b])
+            mechanism.potential(f"t{a}{b}", counted, released=values)
+    return model
+
+
 UNTUNED = {
     x.__name__: x
     for x in (
         regression_on_four, sums_by_region, zero_inflated, heavy_tails, chain_of_answers,
         six_symptoms, rates_of_areas, answers_by_age, two_way, incomes, abilities, rows_of_a_table,
+        uneven_columns, graphical_columns, rounded_and_suppressed,
     )
 }  # fmt: skip
 

@@ -211,13 +211,9 @@ class Elementwise:
                 self._node.op._check_runtime_broadcast(self._node, inputs)  # which refuses it
         outputs[0][0] = value if value.flags.owndata else value.copy()
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave the function behind, which has no name."""
-        return {"node": self._node}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Find it again."""
-        self.__init__(state["node"])  # type: ignore[misc]
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the function behind, which has no name, and find it again."""
+        return Elementwise, (self._node,)
 
 
 @cache

@@ -1,9 +1,11 @@
 """A numerical check of a conditional, made before anything is sampled."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.asked_once import answer, log_densities
@@ -11,7 +13,7 @@ from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
-from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.rebuild import as_function, rebuild, same_function
 
 TOLERANCE = {"float64": 1e-6, "float32": 1e-3}
 """Relative difference of two log-density ratios that rounding may leave, in a model's precision."""
@@ -21,11 +23,19 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     """Refuse a conditional whose density ratios differ from the model's.
 
     Between two values of theta, given everything else, both must be the same. They are compared
-    at a draw of everything else from the prior, if there is one, and else at the given point.
+    at a draw of everything else from the prior, if there is one, and else at the given point. Of
+    conditionals that are the same function, such as those of several tables, one is compared.
     """
+    graphs, values = _written(conditional), conditional.view.values.values()
+    read = [*conditional.parameters, *(conditional.to_values or ())]
+    form = as_function([*read, *graphs], [*conditional.thetas, *conditional.values])
+    family = conditional.draw, conditional.log_density
+    compared = answer(conditional.model, ("compared", *family), list[Any])
+    if any(same_function(form, known) for known in compared):
+        return
     names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
     rng = np.random.default_rng(0)
-    log_density = _log_density(conditional)
+    log_density = _log_density(conditional, graphs)
     tolerance = TOLERANCE[conditional.rvs[0].dtype]
     model = conditional.model
     draw = partial(draw_values, conditional.view, model.free_RVs, np.random.default_rng(0), {})
@@ -58,11 +68,13 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
                 "has been sampled. Either a rule registered with `conjugate_rule` is wrong, or "
                 "this is a fault of pymc_dapper's: please report the model"
             )
+        if {*form[0]} <= {*conditional.thetas, *values}:  # of other data, not all may be possible
+            compared.append(form)
         return
 
 
-def _log_density(conditional: Conditional) -> Callable[..., float]:
-    """Compile the model's own log-density of the parameters and of their present children."""
+def _written(conditional: Conditional) -> list[TensorVariable]:
+    """Return the model's own log-density of the parameters and of their present children."""
     model, view = conditional.model, conditional.view
     factors = [*conditional.rvs, *(model[name] for name in conditional.children)]
     written = log_densities(model, factors)
@@ -72,7 +84,14 @@ def _log_density(conditional: Conditional) -> Callable[..., float]:
     of = model.rvs_to_values
     jacobians = [x.log_jac_det(of[rv], *rv.owner.inputs) for rv, x in transforms if x is not None]
     graphs = view(present_factors(model, by_name, conditional.present).values())
-    graphs += [-x for x in view.at_values(jacobians)]
+    return [*graphs, *(-x for x in view.at_values(jacobians))]
+
+
+def _log_density(
+    conditional: Conditional, graphs: Sequence[TensorVariable]
+) -> Callable[..., float]:
+    """Make a function of the model's own log-density at a state and values of the parameters."""
+    model, view = conditional.model, conditional.view
     values = [view.values[model.rvs_to_values[rv]] for rv in conditional.rvs]
     to_values = conditional.to_values or conditional.thetas
     graphs = rebuild(graphs, dict(zip(values, to_values, strict=True)))

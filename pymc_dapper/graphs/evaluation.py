@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import VMLinker
-from pymc_dapper.graphs.rebuild import dependent_variables
+from pymc_dapper.graphs.rebuild import dependent_variables, inline_symbolic_ops
 
 # The one rewrite that runs handles invalid parameters.
 AS_WRITTEN = Mode(
@@ -36,6 +36,8 @@ def compile_in_python(
     ``check_bounds=False`` it isn't checked. Stand-ins for shared data that aren't inputs have the
     data's present value.
     """
+    if not can_be_evaluated(inputs, outputs):
+        outputs = inline_symbolic_ops(outputs)
     if can_be_evaluated(inputs, outputs):
         return Evaluated(inputs, outputs, check_bounds=model.check_bounds)
     data = {

@@ -4,7 +4,7 @@ PyTensor's backend compiles a function for each operation, and functions for wha
 it: 375 for example 3. Each is typed and optimised alone, and again in each caller. Written as one
 function, 50 are left, and the first draw takes a fifth of the time.
 
-- *The input* is a graph that PyTensor has rewritten for numba, without the rewrites that fuse
+- *The input* is a graph that PyTensor has rewritten for numba, without rewrites that fuse
   operations or let them overwrite arrays (`linker`). `writer` writes the source, operation by
   operation; `operations`, `reductions`, `matrices`, `indexing` and `scalars` write each kind.
 - *An array* is a function from indices to a scalar expression (`values`). It is written out where
@@ -12,8 +12,9 @@ function, 50 are left, and the first draw takes a fifth of the time.
   entries is as many named numbers. Each array caches its entries by index, so the source is as long
   as the graph. Triangular systems with at most 8 rows are solved row by row, since PyTensor's
   functions for them take a second to compile.
-- *Equal parts*, such as ten columns with priors of the same form, are found in the graph and
-  written as one function, which is called for each (`repeated`).
+- *Equal parts*, such as ten columns with priors of the same form, are found in the graph before
+  all other rewrites. They are rewritten once, and written as one function, which is called for each
+  (`repeated`).
 - *Other operations* (a Cholesky factor, a loop, a draw) are called as PyTensor's own functions.
   Inputs that these would overwrite are copied.
 - *The key* of the machine code depends on the source and on the keys of all called functions.

@@ -4,11 +4,13 @@ from typing import Any
 
 from pytensor import config
 from pytensor.compile.mode import Mode
+from pytensor.graph import FunctionGraph
 from pytensor.graph.rewriting.db import RewriteDatabaseQuery
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 
 from pymc_dapper.backend.accelerate import outermost
+from pymc_dapper.one_function.repeated import CallParts
 from pymc_dapper.one_function.writer import compiled
 
 NOT_NEEDED = (
@@ -22,6 +24,9 @@ NOT_NEEDED = (
     "cond_make_inplace",
 )
 """Rewrites that join operations, or have them overwrite arrays."""
+
+AFTER_MERGING = 0.05
+"""When parts that are alike are found: once nothing is computed twice, before other rewrites."""
 
 
 class OneFunctionLinker(NumbaLinker):
@@ -44,6 +49,11 @@ class OneFunctionLinker(NumbaLinker):
         )
 
 
+def _rewrite(graph: FunctionGraph) -> None:
+    ONE_FUNCTION.optimizer.rewrite(graph)
+
+
+call_parts = CallParts(_rewrite)
 ONE_FUNCTION = Mode(
     OneFunctionLinker(), RewriteDatabaseQuery(include=["fast_run", "numba"], exclude=[*NOT_NEEDED])
-)
+).register((call_parts, AFTER_MERGING))

@@ -1,4 +1,4 @@
-"""Parts of a graph that are alike: written and compiled once, and called for each.
+"""Parts of a graph that are alike: rewritten, written and compiled once, and called for each.
 
 Ten columns of a data set with priors of the same form are the same operations ten times, on
 different arrays. Parts are found from their last operations: equal operations on equally made
@@ -7,15 +7,21 @@ operations belong to one part only, and none of their inputs depends on their ou
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
+from pytensor import In
+from pytensor.compile.aliasing import add_supervisor_to_fgraph
 from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.fg import AbstractFunctionGraph
+from pytensor.graph.fg import AbstractFunctionGraph, FrozenFunctionGraph
+from pytensor.graph.op import Op
+from pytensor.graph.rewriting.basic import GraphRewriter
+from pytensor.graph.traversal import graph_inputs
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
 
@@ -34,6 +40,50 @@ class Call:
     """The function that all of them compute."""
     inputs: list[Variable]
     outputs: list[Variable]
+
+
+class Part(Op):
+    """A part of a graph that is alike with others."""
+
+    __props__ = ("graph",)
+
+    def __init__(self, graph: FrozenFunctionGraph):
+        self.graph = graph
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply the part to other inputs."""
+        return Apply(self, [*inputs], [x.type() for x in self.graph.outputs])
+
+    def perform(self, node: Apply, inputs: list[Any], output_storage: list[Any]) -> None:
+        """Refuse: parts are written out."""
+        raise NotImplementedError
+
+    def do_constant_folding(self, *_: Any) -> bool:
+        """Nothing is to be evaluated before."""
+        return False
+
+
+class CallParts(GraphRewriter):
+    """Rewrites each part of a graph that is alike with others once, and calls it."""
+
+    def __init__(self, rewrite: Callable[[FunctionGraph], Any]):
+        self._rewrite = rewrite
+
+    def apply(self, fgraph: FunctionGraph) -> None:
+        """Put calls in the place of parts."""
+        part_of, new = cache(self._part), dict[Variable, Variable]()
+        for step in steps_of(fgraph):
+            if isinstance(step, Call):
+                call = part_of(step.graph).make_node(*(new.get(x, x) for x in step.inputs))
+                pairs = list(zip(step.outputs, call.outputs, strict=True))
+                new |= pairs
+                fgraph.replace_all(pairs, reason="call_parts")
+
+    def _part(self, graph: FunctionGraph) -> Part:
+        specs = [In(x, borrow=True, mutable=False) for x in graph.inputs]
+        add_supervisor_to_fgraph(graph, specs, accept_inplace=True)
+        self._rewrite(graph)
+        return Part(graph.freeze())
 
 
 type Step = Apply | Call
@@ -79,7 +129,8 @@ def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
         return of[x]
 
     for node in nodes:
-        if not all(_is_number(x) for x in (*node.inputs, *node.outputs)):
+        depends_on_model = hasattr(node.op, "can_be_replaced_by_ninf")  # a check of parameters
+        if depends_on_model or not all(_is_number(x) for x in (*node.inputs, *node.outputs)):
             continue  # what it makes counts as the graph's inputs do: draws are alike, in any order
         own = kinds.setdefault((node.op, *map(kind, node.inputs)), len(kinds))
         for k, x in enumerate(node.outputs):
@@ -168,7 +219,7 @@ class _Order:
         for alike in sorted(parts, key=lambda nodes: self.bit[nodes[0]]):
             inputs = []
             for x in _inputs(alike):
-                if x not in new and _same_constant(x):
+                if x not in new and _same_known(x):
                     new[x] = x[0]
                 elif x not in new:
                     new[x] = x[0].type()
@@ -178,7 +229,7 @@ class _Order:
             new |= zip(_outputs(alike), node.outputs, strict=True)
         part = {node: k for alike in parts for k, node in enumerate(alike)}
         given = [x for alike in parts for x in _outputs(alike) if self._is_used_outside(x, part)]
-        graph = FunctionGraph([new[x] for x in taken], [new[x] for x in given], clone=False)
+        graph = FunctionGraph([new[x] for x in taken], [new[x] for x in given], clone=True)
         [first, *_] = parts
         for k in range(len(first)):
             call = Call(graph, [x[k] for x in taken], [x[k] for x in given])
@@ -230,6 +281,7 @@ def _may_hold(x: Alike, owners: Alike, part: dict[Apply, int], outside: int, ord
     ) and len(owners) == sum(order.steps[node] is node for node in order.same.get(owners[0], ()))
 
 
-def _same_constant(x: Alike) -> bool:
-    first = x[0]
-    return isinstance(first, Constant) and all(first.equals(y) for y in x)
+def _same_known(x: Alike) -> bool:
+    """Whether variables that correspond are computed alike from constants alone."""
+    first, known = x[0], all(isinstance(y, Constant) for y in graph_inputs([x[0]]))
+    return known and all(y is first or (isinstance(first, Constant) and first.equals(y)) for y in x)

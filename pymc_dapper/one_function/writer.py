@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from pytensor import config
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph import FunctionGraph
 from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.link.numba.cache import compile_numba_function_src
@@ -28,7 +27,7 @@ from pytensor.tensor.type import DenseTensorType
 from pymc_dapper.one_function import matrices, reductions  # noqa: F401 (they register operations)
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.operations import NotWrittenError, written
-from pymc_dapper.one_function.repeated import Call, Step, steps_of
+from pymc_dapper.one_function.repeated import Part
 from pymc_dapper.one_function.values import Value, constant, in_memory, read, single
 
 MOST_WEIGHT = 100
@@ -151,7 +150,7 @@ def _result(value: Any, of: Variable) -> str:
 def _evaluate(code: Code, graph: AbstractFunctionGraph, inputs: Sequence[Any]) -> list[Any]:
     """Write a graph, and return its outputs."""
     values: dict[Variable, Any] = dict(zip(graph.inputs, inputs, strict=True))
-    steps = steps_of(graph)
+    steps = graph.toposort()
     uses = Counter(x for step in steps for x in step.inputs)
     uses.update(graph.outputs)
 
@@ -160,13 +159,13 @@ def _evaluate(code: Code, graph: AbstractFunctionGraph, inputs: Sequence[Any]) -
             values[x] = _constant(code, x)
         return values[x]
 
-    functions: dict[FunctionGraph, str] = {}
+    functions: dict[Part, str] = {}
     for step in steps:
         inputs = [value(x) for x in step.inputs]
-        if isinstance(step, Call):
-            if step.graph not in functions:
-                functions[step.graph] = _function_of_parts(code, step.graph)
-            outputs = _called(code, functions[step.graph], step, inputs)
+        if isinstance(step.op, Part):
+            if step.op not in functions:
+                functions[step.op] = _function_of_parts(code, step.op.graph)
+            outputs = _called(code, functions[step.op], step, inputs)
         else:
             outputs = _apply(code, step, inputs)
         for x, result in zip(step.outputs, outputs, strict=True):
@@ -223,13 +222,13 @@ def _function_of(code: Code, node: Apply) -> str:
     return code.refer("f", function, key, _performed(node))
 
 
-def _function_of_parts(code: Code, graph: FunctionGraph) -> str:
+def _function_of_parts(code: Code, graph: AbstractFunctionGraph) -> str:
     """Refer to the function that all parts of a graph are that are alike."""
     text = write(graph, "repeated", squeeze=True)
     return code.refer("r", _for_numba(text), text.key, _for_python(text))
 
 
-def _called(code: Code, name: str, node: Step, inputs: list[Any]) -> list[Any]:
+def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
     """Call the function of an operation, or of a part."""
     arguments = []
     for x, value in zip(node.inputs, inputs, strict=True):
@@ -239,8 +238,7 @@ def _called(code: Code, name: str, node: Step, inputs: list[Any]) -> list[Any]:
             arguments.append(value.number().text)
         else:
             arguments.append(value.store())
-    destroyed = node.op.destroy_map if isinstance(node, Apply) else {}
-    for overwritten in chain.from_iterable(destroyed.values()):
+    for overwritten in chain.from_iterable(node.op.destroy_map.values()):
         if isinstance(node.inputs[overwritten].type, DenseTensorType):
             arguments[overwritten] = f"np.copy({arguments[overwritten]})"
     results = [code.new_name("a") for _ in node.outputs]

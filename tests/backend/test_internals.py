@@ -58,6 +58,7 @@ INTERNALS = {
     "pytensor.compile.aliasing.add_supervisor_to_fgraph": "keep inputs of inner graphs",
     "pytensor.graph.fg.AbstractFunctionGraph": "say what graphs are written as source",
     "pytensor.graph.fg.FrozenFunctionGraph": "make a graph a property of an operation",
+    "pytensor.graph.rewriting.basic.GraphRewriter": "rewrite parts that are alike once",
     "pytensor.graph.rewriting.basic.WalkingGraphRewriter": "take sums of many operands apart",
     "pytensor.graph.rewriting.basic.node_rewriter": "take sums of many operands apart",
     "pytensor.graph.rewriting.db.RewriteDatabaseQuery": "leave out rewrites that join operations",

@@ -1,13 +1,19 @@
 """A conditional that was read wrongly is found out before anything is drawn."""
 
+from dataclasses import replace
+
+import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+from pymc_dapper.conjugacy import check
+from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.families import GAMMA, conjugate_prior
 from pymc_dapper.conjugacy.rules import conjugate_rule
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.steps.building import building
 from tests.conjugacy.pareto import pareto_model
 
 
@@ -26,3 +32,42 @@ def test_a_wrong_rule_is_found_out(registry, wrong):
     with pytest.raises(NotConjugateError, match="the conditional of 'tail' was read wrongly") as e:
         ConjugateStep([model["tail"]], model=model)
     assert "a rule registered with `conjugate_rule` is wrong" in str(e.value)
+
+
+@pytest.fixture
+def tables():
+    """Conditionals of three tables of the same form, and of one with another prior."""
+    with pm.Model() as model:
+        p = [pm.Dirichlet(f"p{k}", np.ones(3) if k < 3 else np.arange(1.0, 4.0)) for k in range(4)]
+        for k, x in enumerate(p):
+            pm.Categorical(f"x{k}", x, shape=20)
+    with building(own_mode=False):
+        yield model, [read_conditionals(model, [x])[0] for x in p]
+
+
+def test_of_conditionals_that_are_alike_one_is_compared(tables, monkeypatch):
+    model, conditionals = tables
+    compared, compare = [], check._log_density
+
+    def noting(conditional, graphs):
+        compared.append(conditional.rvs[0].name)
+        return compare(conditional, graphs)
+
+    monkeypatch.setattr(check, "_log_density", noting)
+    for conditional in conditionals:
+        check.check_conditional(conditional, model.initial_point())
+    assert compared == ["p0", "p3"]
+
+
+@pytest.mark.parametrize("read_wrongly", ["parameters", "of another table", "values"])
+def test_one_that_differs_is_compared(tables, read_wrongly):
+    model, (first, second, *_) = tables
+    point = model.initial_point()
+    check.check_conditional(first, point)
+    wrong = {
+        "parameters": {"parameters": [x + 1.0 for x in second.parameters]},
+        "of another table": {"parameters": first.parameters},
+        "values": {"to_values": [-x for x in second.to_values]},
+    }
+    with pytest.raises(NotConjugateError, match="conditional of 'p1'"):
+        check.check_conditional(replace(second, **wrong[read_wrongly]), point)

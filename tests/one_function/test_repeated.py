@@ -1,6 +1,7 @@
 """Parts of a graph that are alike are written once."""
 
 import numpy as np
+import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
@@ -9,8 +10,9 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.type import random_generator_type
 
 from pymc_dapper.backend.generators import drawn_noise
-from pymc_dapper.one_function.linker import ONE_FUNCTION
-from pymc_dapper.one_function.repeated import Call, steps_of
+from pymc_dapper.backend.internals import CheckParameterValue
+from pymc_dapper.one_function.linker import ONE_FUNCTION, _rewrite, call_parts
+from pymc_dapper.one_function.repeated import Call, CallParts, Part, steps_of
 from pymc_dapper.one_function.writer import write
 from tests.one_function.graphs_to_write import values_of
 
@@ -48,8 +50,18 @@ def graph_of(inputs, outputs):
     return graph
 
 
+def text_of(inputs, outputs):
+    graph = graph_of(inputs, outputs)
+    CallParts(as_it_is).apply(graph)
+    return write(graph, "one_function")
+
+
+def as_it_is(graph):
+    """Rewrite nothing."""
+
+
 def test_source_is_as_long_as_there_are_kinds():
-    texts = [write(graph_of(*tables(n)[:2]), "one_function") for n in (4, 8)]
+    texts = [text_of(*tables(n)[:2]) for n in (4, 8)]
     inner = [[x for x in text.names if x.startswith("r")] for text in texts]
     assert 0 < len(inner[0]) == len(inner[1])
     few, many = (text.source.count("\n") for text in texts)
@@ -60,7 +72,7 @@ def test_source_is_as_long_as_there_are_kinds():
 @pytest.mark.parametrize("n_columns", [4, 7])
 def test_values_are_those_of_the_graph(n_columns):
     inputs, outputs, given = tables(n_columns)
-    text = write(graph_of(inputs, outputs), "one_function")
+    text = text_of(inputs, outputs)
     function = pytensor.function(inputs, outputs, mode="FAST_COMPILE")
     theirs = function(*[given[x.name] for x in inputs])
     for mine, their in zip(values_of(text, inputs, given), theirs, strict=True):
@@ -106,7 +118,7 @@ def test_other_constants_and_axes_are_other_parts():
     ]
     graph = graph_of(xs, outputs)
     calls = [step for step in steps_of(graph) if isinstance(step, Call)]
-    text = write(graph, "one_function")
+    text = text_of(xs, outputs)
     given = {x.name: np.random.default_rng(2).random((30, 30)) for x in xs}
     function = pytensor.function(xs, outputs, mode="FAST_COMPILE")
     for mine, their in zip(values_of(text, xs, given), function(*given.values()), strict=True):
@@ -140,3 +152,46 @@ def test_one_function_copies_arrays_to_any_place():
     begun = [each for _, each in found.buffer if each.status is event.EventStatus.START]
     names = [each.data["dispatcher"].py_func.__name__ for each in begun]
     assert names.count("repeated_copy") == 1
+
+
+@pytest.fixture
+def rewritten_nodes(monkeypatch):
+    """How many operations PyTensor rewrites, in each graph that it begins with."""
+    found = []
+
+    def noting(graph):
+        found.append(len(graph.apply_nodes))
+        _rewrite(graph)
+
+    monkeypatch.setattr(call_parts, "_rewrite", noting)
+    return found
+
+
+def test_parts_that_are_alike_are_rewritten_once(rewritten_nodes):
+    for n_columns in (7, 9):
+        inputs, outputs, _ = tables(n_columns)
+        function = pytensor.function(inputs, outputs, mode=ONE_FUNCTION)
+        nodes = function.maker.fgraph.toposort()
+        assert sum(isinstance(node.op, Part) for node in nodes) >= n_columns
+    assert rewritten_nodes[: len(rewritten_nodes) // 2] * 2 == rewritten_nodes
+
+
+def test_checks_of_parameters_are_no_parts():
+    """A model says what becomes of them."""
+    xs = [pt.vector(f"x{k}") for k in range(12)]
+    logp = [pm.logp(pm.Normal.dist(0, x.sum()), pt.exp(x) ** 2 - 1.0).sum() for x in xs]
+    parts = [x.graph for x in steps_of(graph_of(xs, logp)) if isinstance(x, Call)]
+    ops = [node.op for graph in parts for node in graph.toposort()]
+    assert ops
+    assert not any(isinstance(op, CheckParameterValue) for op in ops)
+
+
+def test_known_numbers_stay_in_parts():
+    """With an exponent that is handed on, a square is no product, but slower."""
+    xs = [pt.vector(f"x{k}", shape=(30,)) for k in range(8)]
+    two = pt.expand_dims(pt.constant(2, dtype="int8"), 0)
+    graph = graph_of(xs, [(pt.exp(-((x - x.mean()) ** two)) * 3.0).cumsum() for x in xs])
+    parts = [x for x in steps_of(graph) if isinstance(x, Call)]
+    assert len(parts) == 8
+    assert all(set(part.inputs) <= set(graph.inputs) for part in parts)
+    assert all(node in graph.apply_nodes for node in graph.toposort())  # none was taken away

@@ -19,7 +19,7 @@ from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.records.reading.model import ModelReading
 
 NUMBERS_CHANGED = 8
-"""Random numbers changed in each array of noise: one after another."""
+"""Places at which random numbers are changed, one after another."""
 
 
 class PriorCheck:
@@ -103,22 +103,32 @@ class PriorCheck:
         except FAILURES:  # any error of a distribution, at an impossible draw
             return
         drawn = self._from_numbers(*numbers, *present)
-        for k, (values, new) in enumerate(zip(numbers, others, strict=True)):
-            for place in rng.permutation(values.size)[:NUMBERS_CHANGED]:
-                changed = values.copy()
-                changed.flat[place] = new.flat[place]
-                redrawn = self._from_numbers(*numbers[:k], changed, *numbers[k + 1 :], *present)
-                self._check_one_changed(drawn, redrawn)
 
-    def _check_one_changed(
-        self, drawn: Sequence[np.ndarray], redrawn: Sequence[np.ndarray]
-    ) -> None:
+        def redrawn(which: Sequence[int], place: int) -> list[np.ndarray]:
+            changed = [x.copy() if k in which else x for k, x in enumerate(numbers)]
+            for k in which:
+                changed[k].flat[place] = others[k].flat[place]
+            return list(self._from_numbers(*changed, *present))
+
+        drawn = self._from_numbers(*numbers, *present)
+        for shape in dict.fromkeys(x.shape for x in numbers):
+            which = [k for k, x in enumerate(numbers) if x.shape == shape]
+            for place in rng.permutation(numbers[which[0]].size)[:NUMBERS_CHANGED]:
+                # In all arrays of a shape at once, which mostly changes one record.
+                each = [[k] for k in which] if self._tied_in(drawn, redrawn(which, place)) else ()
+                for name in (self._tied_in(drawn, redrawn(k, place)) for k in each):
+                    if name is not None:
+                        raise _tied(name, "the draw of one record changes with that of another")
+
+    def _tied_in(self, drawn: Sequence[np.ndarray], redrawn: Sequence[np.ndarray]) -> str | None:
+        """Name the record variable up to which several records have changed; None if one has."""
         several = np.zeros(self._reading.n_records, dtype=bool)
         for name, a, b in zip(self._reading.record_names, drawn, redrawn, strict=True):
             differ = (a != b) & ~(np.isnan(a) & np.isnan(b))
             several |= differ.reshape(len(a), -1).any(axis=1)
             if np.count_nonzero(several) > 1:
-                raise _tied(name, "the draw of one record changes with that of another")
+                return name
+        return None
 
 
 def _tied(name: str, why: str) -> ReadingError:

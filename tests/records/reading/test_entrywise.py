@@ -10,6 +10,7 @@ from pytensor.compile.ops import view_op
 import pymc_dapper as pmd
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
+from pymc_dapper.records.reading import entrywise
 from pymc_dapper.records.reading.entrywise import read_entrywise
 from pymc_dapper.records.reading.factors import read_factors
 from tests.records.forms import FORMS, gaussian
@@ -192,3 +193,58 @@ def test_terms_without_an_entry_of_the_sums_keep_a_constant_check():
     [expected] = evaluated(model, [reading.factors[0].log_density], values)
     found = offset + term(values[sum_.total], *(x[0] for x in context))[0]
     np.testing.assert_allclose(found, expected)
+
+
+def alike(n_tables=4):
+    """Tables of the same noise, of which the last has another scale, from data that may be set."""
+    rng = np.random.default_rng(1)
+    with pm.Model() as model:
+        records = [
+            pm.Categorical(f"record{k}", np.full(3, 1 / 3), shape=9) for k in range(n_tables)
+        ]
+        for k, x in enumerate(records):
+            other = records[k - 1]
+            mechanism = pmd.GaussianMechanism(2.0 if k + 1 < n_tables else 3.0)
+            counted = pmd.statistics.cross_counts(x, other, 3, 3)
+            mechanism.potential(f"t{k}", counted, released=rng.normal(size=(3, 3)))
+    return model
+
+
+def entry_by_entry(density, sums, reading):
+    """Evaluate a density of entries at sums, with the present data."""
+    total = 0.0
+    for terms, values in zip(density.terms, sums, strict=True):
+        context = [np.ravel(x) for x in reading.in_python([*terms.context])(*RECORDS)]
+        term = pytensor.function(
+            [terms.entry, *terms.values], terms.term, mode="FAST_COMPILE", on_unused_input="ignore"
+        )
+        entries = values.ravel().astype(float)
+        total += sum(term(s, *(x[k] for x in context)) for k, s in enumerate(entries))
+    [offset] = reading.in_python([density.offset])(*RECORDS)
+    return total + float(offset)
+
+
+RECORDS = [np.arange(9) * (k + 1) // 2 % 3 for k in range(4)]
+
+
+def test_of_factors_that_are_alike_one_is_read(monkeypatch):
+    reading = read(alike)
+    blocks, together = [], entrywise._read_together
+    monkeypatch.setattr(entrywise, "_read_together", lambda x: blocks.append(x) or together(x))
+    density = read_entrywise(reading.additive_factors)
+    assert [[factor.name for factor in block] for block in blocks] == [["t0"], ["t3"]]
+    for _ in range(2):
+        sums = reading.in_python([sum_.total for sum_ in reading.sums])(*RECORDS)
+        written = reading.in_python([factor.as_written for factor in reading.factors])(*RECORDS)
+        np.testing.assert_allclose(entry_by_entry(density, sums, reading), np.sum(written))
+        with reading.model:
+            pm.set_data({"t1_released": np.full((3, 3), 4.0)})
+
+
+def test_a_reading_with_data_of_another_factor_is_found_out(monkeypatch):
+    reading = read(alike)
+    monkeypatch.setattr(entrywise, "_with_inputs", lambda graph, found, inputs: found)
+    density = read_entrywise(reading.additive_factors)
+    sums = reading.in_python([sum_.total for sum_ in reading.sums])(*RECORDS)
+    written = reading.in_python([factor.as_written for factor in reading.factors])(*RECORDS)
+    assert abs(entry_by_entry(density, sums, reading) - np.sum(written)) > 0.1

@@ -1,11 +1,16 @@
 """Models whose reading, or whose draws, the model itself contradicts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pymc.distributions.transforms import simplex
 
+import pymc_dapper as pmd
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.records.reading import self_check
 from pymc_dapper.records.reading.model import read_model
 from tests.records.refusals import refuse, with_mechanism
 from tests.sweep_parts import take_apart
@@ -61,3 +66,44 @@ def test_a_singular_matrix_is_an_impossible_state_to_solve():
     values = [model.rvs_to_values[rv] for rv in (x, y)]
     decide = take_apart(read_model(model, values, model.initial_point())).decide
     assert not np.isfinite(decide(*np.zeros((4, 5), dtype=int), np.zeros(5))[-1])
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """A reading of three tables of the same form."""
+    with pm.Model() as model:
+        x = [pm.Categorical(f"x{k}", np.full(3, 1 / 3), shape=30) for k in range(3)]
+        for k in range(3):
+            counted = pmd.statistics.cross_counts(x[k], x[k - 1], 3, 3)
+            pmd.LaplaceMechanism(2.0).potential(f"t{k}", counted, released=np.full((3, 3), 3.0 + k))
+    point = model.initial_point()
+    return read_model(model, [model.rvs_to_values[rv] for rv in x], point), point
+
+
+def test_of_factors_that_are_alike_one_is_checked(tables):
+    reading, point = tables
+    assert [factor.name for factor in self_check._one_of_each_form(reading)] == ["t0"]
+    state = self_check.check_reading(reading, point)
+    written = reading.in_python([factor.as_written for factor in reading.factors])
+    expected = np.sum(written(*state.records, *state.parameters))
+    np.testing.assert_allclose(state.log_density(state.records, state.parameters), expected)
+
+
+def half(graph):
+    return graph / 2
+
+
+@pytest.mark.parametrize("wrong", ["log-density", "contributions", "of another table"])
+def test_one_that_differs_is_checked(tables, wrong):
+    reading, point = tables
+    first, second, third = reading.factors
+    [sum_], [of_third] = second.sums, third.sums
+    if wrong == "log-density":
+        second = replace(second, log_density=half(second.log_density))
+    elif wrong == "contributions":
+        second = replace(second, sums=(replace(sum_, contributions=sum_.contributions[::-1] * 2),))
+    else:
+        second = replace(second, sums=(replace(sum_, contributions=of_third.contributions),))
+    misread = replace(reading, factors=(first, second, third))
+    with pytest.raises(ReadingError, match="can't read the factor 't1' exactly"):
+        self_check.check_reading(misread, point)
