@@ -70,7 +70,7 @@ def by_entries(in_block):
 def by_cell(removed, added, *deciding):
     """Of which only the number is taken."""
     one = np.ones(1, dtype=int)
-    present, proposed = np.random.default_rng(0).integers(0, D, (2, N, 1))
+    present, proposed = np.random.default_rng(0).integers(0, D, (2, 1, N))
     cells = Cells(D * one, np.arange(D), 0 * one, np.array([[1, 0]]), one[None], present, proposed)
     return in_python(sweep_by_cell)(of_entry, np.zeros((D, 1)), cells, *deciding)
 

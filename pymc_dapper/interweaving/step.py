@@ -310,7 +310,7 @@ class InterweaveStep(Step):
                 point, path, times = self._make(which, point, n_moves)
                 paths.append(path)
                 evaluations.append(times)
-        stats = _statistics(sum(numbers), sum(int(times.sum()) for times in evaluations))
+        stats = _statistics(sum(numbers), sum(map(sum, evaluations)))
         if tuner.done < tuner.tune:
             stats[WARNING_STAT] = self._tune(point, paths, evaluations)
         else:
@@ -345,7 +345,7 @@ class InterweaveStep(Step):
 
     def _make(
         self, which: int, point: PointType, n_moves: int
-    ) -> tuple[PointType, np.ndarray, np.ndarray]:
+    ) -> tuple[PointType, np.ndarray, list[float]]:
         """Make moves of a kind; return their path, and how often each was evaluated, too."""
         kind = self._kind(which)
         reading = kind.reading
@@ -354,10 +354,9 @@ class InterweaveStep(Step):
             uniforms.append(self.rng.random(len(reading.numbers)))
         fit = self.tuner.fits[which]
         *values, path, outcome = kind.call(point, uniforms, fit, n_moves, self.rng)
-        evaluations = outcome[1:]
-        if evaluations.any():
-            point = point.copy()
-            point.update(zip(kind.names, values, strict=True))
+        evaluations = outcome[1:].tolist()  # a few: faster than as an array
+        if any(evaluations):
+            point = {**point, **dict(zip(kind.names, values, strict=True))}
         return point, path, evaluations
 
     def _flat(self, point: PointType) -> np.ndarray:
@@ -371,7 +370,7 @@ class InterweaveStep(Step):
         return np.concatenate(parts).astype(np.float64)
 
     def _tune(
-        self, point: PointType, paths: Sequence[np.ndarray], evaluations: Sequence[np.ndarray]
+        self, point: PointType, paths: Sequence[np.ndarray], evaluations: Sequence[list[float]]
     ) -> SamplerWarning | None:
         """Let the tuner look at an iteration; say so if moves begin."""
         tuner = self.tuner
@@ -418,6 +417,6 @@ class InterweaveStep(Step):
         )
 
 
-def _statistics(made: int, looked_at: int) -> dict[str, Any]:
+def _statistics(made: int, looked_at: float) -> dict[str, Any]:
     accepted = made / looked_at if looked_at else np.nan
     return {"interweave_accept": accepted, "interweave_moves": made, WARNING_STAT: None}

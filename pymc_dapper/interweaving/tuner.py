@@ -55,7 +55,7 @@ class Tuner:
     unmoved: np.ndarray = field(init=False)
     seen: list[np.ndarray] = field(init=False)
     paths: list[list[np.ndarray]] = field(init=False)
-    evaluations: list[list[np.ndarray]] = field(init=False)
+    evaluations: list[list[list[float]]] = field(init=False)
 
     def __post_init__(self, dim: int, waits: bool) -> None:
         self.numbers = [] if waits else [DEFAULT_MOVES if self.moves is None else self.moves]
@@ -73,7 +73,7 @@ class Tuner:
         self,
         values: np.ndarray,
         paths: Sequence[np.ndarray],
-        evaluations: Sequence[np.ndarray],
+        evaluations: Sequence[list[float]],
         costs: Sequence[Costs],
         more: Callable[[], Sequence[np.ndarray]],
         n_rows: int = 1,
@@ -84,7 +84,7 @@ class Tuner:
         ----------
         values : ndarray, shape (d,)
             The parameters' coordinates after it.
-        paths, evaluations : sequence of ndarray, shapes (k + 1, d) and (k,)
+        paths, evaluations : sequence of ndarray, shape (k + 1, d), and of list of float, k of them
             What the moves of each kind passed, and how often each looked at the log-density.
         costs : sequence of Costs
             Of each kind that is compiled. Another chain may have needed more of them.

@@ -401,10 +401,7 @@ class DapperStep(Step):
             [stats[EXCHANGE_STAT]] = exchanged
         if self.track_records:
             stats[self._record_stat] = after[-1]
-        new = point.copy()
-        for k, name in enumerate(self._record_names):
-            new[name] = after[k]
-        return new, [stats]
+        return {**point, **dict(zip(self._record_names, records, strict=True))}, [stats]
 
     def _sweeps(
         self, records: Sequence[np.ndarray], given: list[np.ndarray], n_present: np.ndarray | None

@@ -91,7 +91,8 @@ def nuts_on(
     besides = [x for x in besides if x not in values]
     entering = [x for x in besides if x in inputs] or besides[:1]
     others = {x: point[x.name] for x in entering}
-    compile_kwargs = {"on_unused_input": "ignore", **(options.get("compile_kwargs") or {})}
+    compile_kwargs = {"on_unused_input": "ignore", "trust_input": True}
+    compile_kwargs |= options.get("compile_kwargs") or {}
     if compile_kwargs.get("mode") is None:  # any other will do as well
         compile_kwargs["mode"] = numba_mode(None)
     function = ValueGradFunction(
@@ -104,7 +105,6 @@ def nuts_on(
         **compile_kwargs,
     )
     function.set_extra_values(point)
-    function.trust_input = True
     start = np.concatenate([np.ravel(point[x.name]) for x in values])
     _compile(function, start)
     if not options.keys() & {"potential", "scaling"}:

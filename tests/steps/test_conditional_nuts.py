@@ -58,6 +58,8 @@ def test_steps_are_shorter_than_by_default_unless_told_otherwise():
     for given, expected in (({}, TARGET_ACCEPT), ({"target_accept": 0.8}, 0.8)):
         step = conditional_nuts([value], model, compile_kwargs=quickly, **given)
         assert step.target_accept == expected
+        # PyMC's own switch is an attribute that nothing reads.
+        assert step._logp_dlogp_func._pytensor_function.trust_input
 
 
 def test_absent_rows_have_no_say():

@@ -71,7 +71,7 @@ def _boundary_moves(op: BoundaryMoves) -> Callable:
             released,
             tables,
             widths,
-            people,
+            np.ascontiguousarray(people.T),
             probabilities,
             concentrations,
             uniforms,

@@ -14,7 +14,9 @@ from pymc_dapper.records.kernels.entry_sweep import decisive_gain
 from pymc_dapper.records.kernels.record_sweep import log_gain
 
 AT_A_TIME = 1024
-"""Number of records in which undecided ones are searched at a time; they fit into the cache."""
+"""Number of records that are looked up at a time; they fit into the cache."""
+COUNTERS = 4
+"""A power of two."""
 
 
 class Cells(NamedTuple):
@@ -32,7 +34,7 @@ class Cells(NamedTuple):
     """Ints, shape (t, width): what a step of these adds to the place."""
     present: np.ndarray
     proposed: np.ndarray
-    """Ints, shape (n, number of variables): the values of records, from 0 on."""
+    """Ints, shape (number of variables, n): the values of records, from 0 on."""
 
 
 @njit(inline="always")
@@ -62,36 +64,36 @@ def sweep_by_cell(
     log_density : float
         Sum of the terms after the sweep.
     """
-    sizes, cells, starts, columns, strides, present, proposed = arrays
+    sizes, _, starts, _, _, present, proposed = arrays
     check_cells(sizes, present, proposed)
-    places = (cells, starts, columns, strides)
     n_present, n_tables, n_cells = len(log_uniforms), len(starts), len(context)
-    # Counts: whole numbers, which no sum of them rounds.
-    total = np.zeros(n_cells)
-    for i in range(n_present):
-        for t in range(n_tables):
-            own = cell_of(places, t, present, i)
-            if own >= 0:
-                total[np.uint64(own)] += 1
+    total = counted(arrays, n_present, n_cells)
     terms = np.empty(n_cells)
     n_impossible = 0
     for j in range(n_cells):
         terms[j] = log_term(total[j], context[j])
         n_impossible += not is_finite(terms[j])
 
-    accepted = np.ones(len(present), dtype=np.bool_)
+    accepted = np.ones(present.shape[1], dtype=np.bool_)
     separable = log_removed.size > 0
     # The cells that a record would leave and reach in each table, -1 for none, and their terms.
     changes, proposed_terms = np.empty((n_tables, 2), dtype=np.int64), np.empty((n_tables, 2))
     undecided = np.empty(AT_A_TIME, dtype=np.uint32)
     for start in range(0, n_present, AT_A_TIME):
-        stop = min(start + AT_A_TIME, n_present)
-        n_undecided = find_undecided(present, proposed, separable, start, stop, undecided)
+        stop, n_undecided = min(start + AT_A_TIME, n_present), 0
+        # A proposal of the present values is accepted at once, if no separable factors decide.
+        for i in range(start, stop):
+            # Branch-free: which records change is as random as their proposals.
+            undecided[n_undecided] = i
+            differ = separable | (present[0, i] != proposed[0, i])
+            for j in range(1, len(present)):
+                differ |= present[j, i] != proposed[j, i]
+            n_undecided += differ
         for i in undecided[:n_undecided]:
             gain = 0.0
             for t in range(n_tables):
-                changes[t, 0] = cell_of(places, t, present, i)
-                changes[t, 1] = cell_of(places, t, proposed, i)
+                changes[t, 0] = cell_of(arrays, t, present, i)
+                changes[t, 1] = cell_of(arrays, t, proposed, i)
                 if changes[t, 0] == changes[t, 1]:
                     changes[t, 0] = changes[t, 1] = -1
                 for side in range(2):
@@ -118,41 +120,41 @@ def sweep_by_cell(
 
 
 @njit(inline="always")
-def cell_of(places: tuple[np.ndarray, ...], t: int, values: np.ndarray, i: int) -> int:
+def cell_of(arrays: tuple[Any, ...], t: int, values: np.ndarray, i: int) -> int:
     """Look up the cell of a table in which a record is counted; -1 for none.
 
     Indices are unsigned: a negative one would count from the end, and to look for it takes time.
     """
-    cells, starts, columns, strides = places
+    _, cells, starts, columns, strides, _, _ = arrays
     place = starts[t]
     for k in range(columns[t, 0]):
-        place += strides[t, k] * values[i, np.uint64(columns[t, k + 1])]
+        place += strides[t, k] * values[np.uint64(columns[t, k + 1]), i]
     return cells[np.uint64(place)]
 
 
 @njit(inline="always")
-def find_undecided(
-    present: np.ndarray,
-    proposed: np.ndarray,
-    separable: bool,
-    start: int,
-    stop: int,
-    found: np.ndarray,
-) -> int:
-    """Find the records whose proposals need a decision, from ``start`` to ``stop - 1``.
-
-    If no separable factors decide, a proposal of the present values is accepted at once. ``found``
-    is overwritten with these records, in order; their number is returned.
-    """
-    n_found = 0
-    for i in range(start, stop):
-        # Branch-free: which records change is as random as their proposals.
-        found[n_found] = i
-        differ = separable
-        for j in range(present.shape[1]):
-            differ |= present[i, j] != proposed[i, j]
-        n_found += differ
-    return n_found
+def counted(arrays: tuple[Any, ...], n_present: int, n_cells: int) -> np.ndarray:
+    """Count the first records in the cells; whole numbers, which no sum of them rounds."""
+    _, cells, starts, columns, strides, present, _ = arrays
+    # Counters take turns: a processor waits for a count before it adds to it again.
+    counts, at = np.zeros((COUNTERS, n_cells)), np.empty(AT_A_TIME, dtype=np.int64)
+    for start in range(0, n_present, AT_A_TIME):
+        n = min(AT_A_TIME, n_present - start)
+        for t in range(len(starts)):
+            for i in range(n):
+                at[i] = starts[t]
+            for k in range(columns[t, 0]):
+                column, stride = np.uint64(columns[t, k + 1]), strides[t, k]
+                for i in range(n):
+                    at[i] += stride * present[column, start + i]
+            for i in range(n):
+                own = cells[np.uint64(at[i])]
+                if own >= 0:
+                    counts[i & (COUNTERS - 1), np.uint64(own)] += 1
+    for turn in range(1, COUNTERS):
+        for j in range(n_cells):
+            counts[0, j] += counts[turn, j]
+    return counts[0]
 
 
 @njit(inline="always")
@@ -165,9 +167,9 @@ def check_cells(sizes: np.ndarray, present: np.ndarray, proposed: np.ndarray) ->
         If one hasn't: compiled code would read what lies beside it.
     """
     missing = False
-    for i in range(len(present)):
-        for j in range(len(sizes)):
-            missing |= (present[i, j] < 0) | (present[i, j] >= sizes[j])
-            missing |= (proposed[i, j] < 0) | (proposed[i, j] >= sizes[j])
+    for j in range(len(sizes)):
+        for i in range(present.shape[1]):
+            missing |= (present[j, i] < 0) | (present[j, i] >= sizes[j])
+            missing |= (proposed[j, i] < 0) | (proposed[j, i] >= sizes[j])
     if missing:
         raise IndexError("a record has a value that its distribution can't take")

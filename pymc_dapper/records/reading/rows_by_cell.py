@@ -75,11 +75,9 @@ def rows_by_cell(
 
 
 def indices(records: Sequence[TensorVariable], low: np.ndarray) -> TensorVariable:
-    """Put the values of all record variables side by side, from 0 on; int32, shape (n, k)."""
-    columns = [
-        (record - int(least)).astype("int32") for record, least in zip(records, low, strict=True)
-    ]
-    return pt.stack(columns, axis=1)
+    """Put the values of all record variables below each other, from 0 on; int32, shape (k, n)."""
+    pairs = zip(records, low, strict=True)
+    return pt.stack([(record - int(least)).astype("int32") for record, least in pairs])
 
 
 def seen_columns(strides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

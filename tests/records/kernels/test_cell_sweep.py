@@ -39,7 +39,7 @@ def decided(sweep, seed=3):
     present, proposed = (rng.integers(0, SIZES, (N, 3)) for _ in range(2))
     context = rng.integers(0, 20, (N_CELLS, 1)).astype(float)
     deciding = (NONE, NONE, np.log(rng.random(N)))
-    cells = Cells(SIZES, CELLS, STARTS, COLUMNS, STRIDES, present, proposed)
+    cells = Cells(SIZES, CELLS, STARTS, COLUMNS, STRIDES, present.T, proposed.T)
     found = sweep(of_cell, context, cells, *deciding)
     of_blocks = [lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2)]
     arrays = (rows(present), rows(proposed))
@@ -75,9 +75,9 @@ def test_a_fault_shows(fault):
 
 
 def test_values_without_a_place_are_refused():
-    right = np.zeros((4, 3), dtype=np.int64)
+    right = np.zeros((3, 4), dtype=np.int64)
     wrong = right.copy()
-    wrong[2, 1] = 3
+    wrong[1, 2] = 3
     in_python(check_cells)(SIZES, right, right)
     for present, proposed in ((right, wrong), (wrong, right), (right - 1, right)):
         with pytest.raises(IndexError, match="can't take"):

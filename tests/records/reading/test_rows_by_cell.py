@@ -46,7 +46,7 @@ def test_cells_are_those_that_records_contribute_to():
     by_name = dict(zip(reading.record_names, reading.records, strict=True))
     given = {x: people[name] for name, x in by_name.items()}
     ask = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
-    index = indices(reading.records, rows.low).eval(given, **ask)
+    index = indices(reading.records, rows.low).eval(given, **ask).T
     assert np.all((index >= 0) & (index < rows.sizes))
     columns, strides = seen_columns(rows.strides)
     found = []
