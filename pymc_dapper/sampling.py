@@ -24,7 +24,6 @@ from pymc_dapper.checks import flag, known, names, random_generator, whole_numbe
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
-from pymc_dapper.graphs.asked_once import answering, answers_again
 from pymc_dapper.interweaving.reading import find_hierarchy, find_series
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
@@ -248,10 +247,9 @@ def _latent(model: Model, records: Any, counts: Any, table: Table | None) -> Lat
 
 
 @contextmanager
-def _compiling_fast(model: Model, known: Mapping[str, Any], *, unless: bool) -> Iterator[None]:
-    """Have what PyMC compiles in sampling made as steps are, with known answers, and warn once."""
+def _compiling_fast(*, unless: bool) -> Iterator[None]:
+    """Have what PyMC compiles in sampling made as steps are; and warnings told once."""
     with (
-        answering(model, known),
         whole_graphs(unless=unless),
         without_c_compiler(unless=unless),
         without_traces(),
@@ -343,7 +341,8 @@ def sample(
     model = model_to_read(model)
     var_names = _kept(var_names, flag(keep_records, "keep_records"), model)
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
-    nuts |= {x: kwargs.pop(x) for x in ("target_accept",) if x in kwargs}
+    if "target_accept" in kwargs:
+        nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
     own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
     with progress(show=shown), building(own_mode=own_mode):
@@ -360,7 +359,6 @@ def sample(
             nuts=nuts,
             compile_kwargs=kwargs.get("compile_kwargs"),
         )
-        known = answers_again(sampled)
     if var_names is None and not keep_records:
         var_names = _without_records(steps, sampled)
     checked = kwargs.get("compute_convergence_checks", True)
@@ -371,7 +369,7 @@ def sample(
         kwargs["compute_convergence_checks"] = checked and any_free
 
     def sampling() -> Any:
-        with _compiling_fast(sampled, known, unless=own_mode or not numba_by_default()):
+        with _compiling_fast(unless=own_mode or not numba_by_default()):
             return pm.sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )

@@ -42,7 +42,8 @@ class Readings:
         values = [self.model.rvs_to_values[rv] for rv in rvs]
         with telling_of_memory("CountStep", rvs):
             return self._once(
-                ("counts", *rvs, *integrated), lambda: read_counts(self.model, values, integrated)
+                ("counts", *rvs, *integrated),
+                lambda: read_counts(self.model, values, integrated),
             )
 
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:

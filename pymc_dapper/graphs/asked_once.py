@@ -4,13 +4,12 @@ Several readers ask PyMC for them, and PyMC computes them anew each time. Within
 answers are cached.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-import pytensor.tensor as pt
 from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
@@ -21,9 +20,6 @@ from pymc_dapper.backend.plain_models import parts_of, same_parts
 _answers: ContextVar[dict[tuple[Any, ...], tuple[list[Any], Any]] | None]
 _answers = ContextVar("answers", default=None)
 """By model and question: the model's contents at the time, and the answer."""
-
-AS_ASKED_AGAIN: Any = ({}, {"overrides": None, "jitter_rvs": set(), "return_transformed": True})
-"""Options of the questions that were asked before."""
 
 
 @contextmanager
@@ -41,51 +37,8 @@ def asked_once() -> Iterator[None]:
 
 def initial_point(model: Model) -> PointType:
     """Return the initial point, by names of value variables; the caller may change it."""
-    with answering(model, _starts(model)):
-        point = answer(model, "start", model.initial_point)
+    point = answer(model, "start", model.initial_point)
     return {name: value.copy() for name, value in point.items()}
-
-
-def _starts(model: Model) -> dict[str, Any]:
-    """Return PyMC's function of initial points, by the name of the method that compiles it."""
-    name = "_make_initial_point"
-    return {name: answer(model, name, getattr(model, name))} if hasattr(model, name) else {}
-
-
-def answers_again(model: Model) -> dict[str, Any]:
-    """Return what PyMC asks a model again as it samples it, by methods, for :func:`answering`.
-
-    It asks for the log-density in case that variables have no step, and for initial points.
-    """
-    found = _starts(model)
-    with suppress(NotImplementedError, RuntimeError):  # PyMC tells of these
-        every = log_densities(model, [*model.basic_RVs, *model.potentials])
-        found["logp"] = pt.add(*(x.sum() for x in every))
-    return found
-
-
-@contextmanager
-def answering(model: Model, answers: Mapping[str, Any]) -> Iterator[None]:
-    """Have methods of a model give known answers to the next questions, each once.
-
-    So nothing stays with a model that is handed on, to other processes for example. A question for
-    something else, such as jittered starts, goes to PyMC.
-    """
-
-    def once(name: str) -> Callable[..., Any]:
-        def method(*asked: Any, **options: Any) -> Any:
-            del vars(model)[name]
-            again = not asked and options in AS_ASKED_AGAIN
-            return answers[name] if again else getattr(model, name)(*asked, **options)
-
-        return method
-
-    vars(model).update({name: once(name) for name in answers})
-    try:
-        yield
-    finally:
-        for name in answers:
-            vars(model).pop(name, None)
 
 
 def log_densities(

@@ -11,7 +11,9 @@ from pymc_dapper.graphs.rebuild import rebuild
 
 
 def at_values(
-    model: Model, graphs: Sequence[Variable], instead: Mapping[TensorVariable, TensorVariable]
+    model: Model,
+    graphs: Sequence[Variable],
+    instead: Mapping[TensorVariable, TensorVariable],
 ) -> list[Variable]:
     """Replace random variables by value variables, or by given variables for some of them.
 

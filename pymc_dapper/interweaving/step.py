@@ -26,7 +26,11 @@ from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import Kind, compile_moves
 from pymc_dapper.interweaving.kernels.tuning import unfitted
 from pymc_dapper.interweaving.reading import NonCentredModel, read_non_centred
-from pymc_dapper.interweaving.reading.frame import noise_has_a_frame, read_frame, with_a_frame
+from pymc_dapper.interweaving.reading.frame import (
+    noise_has_a_frame,
+    read_frame,
+    with_a_frame,
+)
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
 from pymc_dapper.interweaving.tuner import Tuner
 from pymc_dapper.steps.base import Given, Step, miscompiled
@@ -216,7 +220,10 @@ class InterweaveStep(Step):
     def _kind(self, which: int) -> Kind:
         """Return a kind of moves; it may be compiled when it is first needed."""
         while which >= len(self._kinds):
-            with telling_why("InterweaveStep", self.vars), building(own_mode=bool(self._options)):
+            with (
+                telling_why("InterweaveStep", self.vars),
+                building(own_mode=bool(self._options)),
+            ):
                 once_more_without(self._compile_next)
         return self._kinds[which]
 

@@ -53,7 +53,7 @@ PRIOR_SPREAD = 10.0
 
 MOST_DRAWS, FEWEST_DRAWS = 64, 8
 DRAWN_RECORDS = 2_000_000
-"""The prior draws have about this number of records in all, counted once for each statistic."""
+"""The prior draws have about this number of records in all."""
 
 
 def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) -> None:
@@ -116,7 +116,7 @@ def _prior_draws(
     An improper prior has no draws, nor has a distribution with a density only.
     """
     point = initial_point(model)
-    size = len(statistics) * sum(np.size(point[x.name]) for x in values)
+    size = sum(np.size(point[x.name]) for x in values)
     n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
     try:
         randomness, graphs = with_randomness(inline_symbolic_ops(list(statistics)))

@@ -29,7 +29,11 @@ from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_f
 from pymc_dapper.records.kernels.walk_tuning import INDEPENDENT
 from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory, looks
 from pymc_dapper.records.never_moved import NeverMoved
-from pymc_dapper.records.reading.description import describe_reading, of_people, summarise_reading
+from pymc_dapper.records.reading.description import (
+    describe_reading,
+    of_people,
+    summarise_reading,
+)
 from pymc_dapper.records.reading.exchange_groups import read_exchange
 from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
@@ -494,7 +498,10 @@ class DapperStep(Step):
         return None if watch.is_done or self.tuning_sweeps == 0 else watch
 
     def _find_those_that_never_move(
-        self, watch: NeverMoved, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]
+        self,
+        watch: NeverMoved,
+        records: Sequence[np.ndarray],
+        parameters: Sequence[np.ndarray],
     ) -> str | None:
         watch.look(self.sweeps_done, records)
         ends = self.sweeps_done >= self.tuning_sweeps

@@ -3,18 +3,10 @@
 import numpy as np
 import pymc as pm
 import pytest
-from pymc import initial_point as initial_points
-from pymc.model import Model, core
+from pymc.model import Model
 
 import pymc_dapper as pmd
-from pymc_dapper.graphs.asked_once import (
-    answering,
-    answers_again,
-    asked_once,
-    initial_point,
-    log_densities,
-)
-from tests.evaluated_in_python import evaluated_in_python
+from pymc_dapper.graphs.asked_once import asked_once, initial_point, log_densities
 
 VALUES = {"rate_log__": 0.3, "x": [0.5, 1.0, -2.0]}
 
@@ -104,37 +96,3 @@ def test_all_steps_of_a_model_ask_once(model, asked):
     pmd.assign_steps(model=model, progressbar=False)
     assert asked.count("initial_point") == 1
     assert asked.count("logp") <= 3  # random variables with and without Jacobian, Potentials
-
-
-def test_sampling_asks_each_question_once(model, asked, monkeypatch):
-    starts, make = [], initial_points.make_initial_point_fn
-    monkeypatch.setattr(core, "make_initial_point_fn", lambda **x: starts.append(x) or make(**x))
-    with evaluated_in_python():
-        pmd.sample(1, tune=0, chains=1, progressbar=False, model=model, interweave=False)
-    assert asked.count("logp") == 2  # of random variables, and of Potentials
-    assert len(starts) == 1
-
-
-def test_known_answers_are_given_once_to_the_same_question(model, asked):
-    with asked_once():
-        known = answers_again(model)
-    expected = values_of(model, [model.logp()])
-    asked.clear()
-    with answering(model, known):
-        assert model.logp(jacobian=False) is not known["logp"]
-        assert model.logp() is not known["logp"]  # the first question was another one
-    with answering(model, known):
-        assert model.logp() is known["logp"]
-        again = model.logp()
-    assert asked == ["logp"] * 3
-    np.testing.assert_allclose(values_of(model, [known["logp"], again]), [*expected] * 2)
-
-
-def test_nothing_stays_with_a_model(model):
-    before = dict(vars(model))
-    with asked_once():
-        known = answers_again(model)
-    with answering(model, known):
-        start = model.initial_point()
-    assert vars(model) == before
-    assert start["rate_log__"] == model.initial_point()["rate_log__"]

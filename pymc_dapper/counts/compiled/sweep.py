@@ -25,7 +25,12 @@ from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
-from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain, in_cells
+from pymc_dapper.counts.reading.self_check import (
+    WrittenFactors,
+    by_variable,
+    check_gain,
+    in_cells,
+)
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
@@ -139,7 +144,10 @@ class CompiledCountSweep:
 
 
 def compile_count_sweep(
-    reading: CountReading, moves: Moves, *, compile_kwargs: dict[str, Any] | None = None
+    reading: CountReading,
+    moves: Moves,
+    *,
+    compile_kwargs: dict[str, Any] | None = None,
 ) -> CompiledCountSweep:
     """Compile the sweep of a model.
 

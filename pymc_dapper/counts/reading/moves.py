@@ -435,7 +435,10 @@ def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
 
 
 def _given_directions(
-    invariants: sparse.csr_array, given: NDArray[np.generic], names: Sequence[str], totals: Totals
+    invariants: sparse.csr_array,
+    given: NDArray[np.generic],
+    names: Sequence[str],
+    totals: Totals,
 ) -> sparse.csr_array:
     n_cells = invariants.shape[1]
     if given.ndim != 2 or given.shape[1] != n_cells:

@@ -16,7 +16,10 @@ Counts = NDArray[np.int64]
 
 
 def find_start(
-    invariants: sparse.csr_array, known: NDArray[np.float64], names: list[str], counts: Counts
+    invariants: sparse.csr_array,
+    known: NDArray[np.float64],
+    names: list[str],
+    counts: Counts,
 ) -> Counts:
     """Change a table with few changes, so that ``invariants @ counts == known``.
 

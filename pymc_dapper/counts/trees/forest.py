@@ -220,7 +220,11 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
 
 
 def draws_of(
-    nodes: Nodes, settings: Settings, root: np.ndarray, chosen: np.ndarray, rng: np.random.Generator
+    nodes: Nodes,
+    settings: Settings,
+    root: np.ndarray,
+    chosen: np.ndarray,
+    rng: np.random.Generator,
 ) -> np.ndarray:
     """Draw the counts of chosen nodes of a subtree, given those of its root."""
     messages = to_draw(nodes, settings.drop, root)
@@ -251,7 +255,13 @@ class Forest:
         If the parents run in a circle.
     """
 
-    def __init__(self, parent: np.ndarray, releases: Releases, prior: Prior, most: int = SUBTREE):
+    def __init__(
+        self,
+        parent: np.ndarray,
+        releases: Releases,
+        prior: Prior,
+        most: int = SUBTREE,
+    ):
         left, right, self.origin = in_post_order(parent)
         named = self.origin >= 0
         if named.sum() < parent.size:

@@ -17,7 +17,12 @@ from numba import njit
 from pymc_dapper.counts.trees.convolution import convolve
 from pymc_dapper.counts.trees.fourier import plan_of
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.spectra import DIRECTLY, SHORTEST, summed, tilted
+from pymc_dapper.counts.trees.spectra import (
+    DIRECTLY,
+    SHORTEST,
+    summed,
+    tilted,
+)
 from pymc_dapper.counts.trees.weights import (
     EXACT,
     FLAT,

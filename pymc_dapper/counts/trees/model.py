@@ -18,7 +18,13 @@ from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, wider
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.op import TabulateTree
-from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, TOO_WIDE, Tables, Terms
+from pymc_dapper.counts.trees.tables import (
+    GROWS,
+    IMPOSSIBLE,
+    TOO_WIDE,
+    Tables,
+    Terms,
+)
 from pymc_dapper.graphs.errors import ReadingError
 
 
@@ -199,7 +205,10 @@ class ModelTree:
 
 
 def compile_tree(
-    reading: CountReading, tree: TreeReading, *, compile_kwargs: dict[str, Any] | None = None
+    reading: CountReading,
+    tree: TreeReading,
+    *,
+    compile_kwargs: dict[str, Any] | None = None,
 ) -> ModelTree:
     """Compile the draws of a model's counts on their tree.
 

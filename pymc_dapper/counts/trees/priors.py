@@ -13,7 +13,11 @@ MOST_ENTRIES = 10**8
 """Of all tables of a tree together."""
 
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
-NO_TABLES: Tables = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+NO_TABLES: Tables = (
+    np.zeros(1, dtype=np.int64),
+    np.zeros(0, dtype=np.int64),
+    np.zeros(0),
+)
 
 
 class Prior(NamedTuple):

@@ -71,7 +71,8 @@ def compile_moves(
     theta = start.type("theta")
     proposed = (*reading.proposed, *reading.proposed_numbers)
     [log_density] = rebuild(
-        [reading.log_density], dict(zip(proposed, _unravel(theta, reading), strict=True))
+        [reading.log_density],
+        dict(zip(proposed, _unravel(theta, reading), strict=True)),
     )
     if reading.numbers:  # maps log(n + u) to n + u
         log_density = log_density + theta[-len(reading.numbers) :].sum()

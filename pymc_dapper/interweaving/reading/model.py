@@ -254,7 +254,9 @@ def _map_of(rv: TensorVariable, which: Sequence[bool]) -> RecordMap:
 
 
 def _without_priors(
-    view: ModelView, moved: Sequence[TensorVariable], new: Mapping[Variable, Variable]
+    view: ModelView,
+    moved: Sequence[TensorVariable],
+    new: Mapping[Variable, Variable],
 ) -> tuple[TensorVariable, list[str]]:
     """Return all factors that the move changes, except the priors of the moved records."""
     factors = view.dependent_factors([x for x, own in view.values.items() if own in new])
@@ -265,7 +267,9 @@ def _without_priors(
 
 
 def _tell_apart(
-    view: ModelView, values: Sequence[TensorVariable], records: Sequence[TensorVariable]
+    view: ModelView,
+    values: Sequence[TensorVariable],
+    records: Sequence[TensorVariable],
 ) -> tuple[list[TensorVariable], dict[TensorVariable, NumberedRecords]]:
     """Separate continuous parameters from numbers of records, with the readings of these."""
     parameters, numbers = [], {}

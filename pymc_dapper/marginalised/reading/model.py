@@ -69,7 +69,9 @@ class MarginalisedModel(Reading):
 
 
 def read_marginalised(
-    model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
+    model: Model,
+    parameters: Sequence[TensorVariable],
+    counts: Sequence[TensorVariable],
 ) -> MarginalisedModel:
     """Check that counts can be marginalised of the density that moves parameters.
 

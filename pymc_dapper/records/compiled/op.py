@@ -145,7 +145,12 @@ def _sweep(op: _Sweep) -> Callable:
     @numba_njit
     def sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
         accepted, final = kernel(
-            log_density, context_of(inputs), inputs[:n_arrays], log_removed, log_added, log_uniforms
+            log_density,
+            context_of(inputs),
+            inputs[:n_arrays],
+            log_removed,
+            log_added,
+            log_uniforms,
         )
         return accepted, np.asarray(final)
 

@@ -39,7 +39,12 @@ from pymc_dapper.records.compiled.op import (
     Rows,
 )
 from pymc_dapper.records.kernels.rank_sweep import Releases
-from pymc_dapper.records.reading.contributions import RowMaker, RowsByBlock, shape_of, side_by_side
+from pymc_dapper.records.reading.contributions import (
+    RowMaker,
+    RowsByBlock,
+    shape_of,
+    side_by_side,
+)
 from pymc_dapper.records.reading.entrywise import EntryTerm, EntrywiseDensity
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.model import ModelReading
@@ -91,7 +96,10 @@ class CompiledSweep:
         return self.function(rng, n, AS_DRAWN, *records, *given)
 
     def refuse(
-        self, rng: np.random.Generator, records: Sequence[np.ndarray], given: Sequence[np.ndarray]
+        self,
+        rng: np.random.Generator,
+        records: Sequence[np.ndarray],
+        given: Sequence[np.ndarray],
     ) -> tuple[np.ndarray, ...]:
         """Propose all records and refuse the proposals that can be refused.
 
@@ -228,7 +236,10 @@ def choose(
 
 
 def _decide(
-    reading: ModelReading, proposed: list[TensorVariable], log_uniforms: TensorVariable, mode: Mode
+    reading: ModelReading,
+    proposed: list[TensorVariable],
+    log_uniforms: TensorVariable,
+    mode: Mode,
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return which proposals are accepted, and the factors' total log-density after the sweep."""
     to_proposed = dict(zip(reading.records, proposed, strict=True))

@@ -156,7 +156,10 @@ def _start_of_index_axes(advanced: Sequence[int]) -> int:
 
 
 def _rows_of_indices(
-    node: Apply, indices: Sequence, advanced: Sequence[int], role_of: Mapping[Variable, Role]
+    node: Apply,
+    indices: Sequence,
+    advanced: Sequence[int],
+    role_of: Mapping[Variable, Role],
 ) -> Rows | None:
     """Find the record axis among the (broadcast) axes of index arrays that depend on records."""
     ndim = _index_ndim(indices, advanced)

@@ -38,7 +38,9 @@ class RowsByCell:
 
 
 def rows_by_cell(
-    records: Sequence[TensorVariable], supports: Sequence[range | None], sums: Sequence[RecordSum]
+    records: Sequence[TensorVariable],
+    supports: Sequence[range | None],
+    sums: Sequence[RecordSum],
 ) -> RowsByCell | None:
     """Find in which cell of each sum records are counted; None if some contribute otherwise."""
     known = [values for values in supports if values is not None]

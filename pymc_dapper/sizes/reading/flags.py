@@ -102,7 +102,12 @@ def _is_single(bound: Variable, size: TensorVariable) -> bool:
     return set(explicit_graph_inputs([bound])) <= {size}
 
 
-def _flag(numbers: np.ndarray, bound: Variable, size: TensorVariable, is_true: Compare) -> Flag:
+def _flag(
+    numbers: np.ndarray,
+    bound: Variable,
+    size: TensorVariable,
+    is_true: Compare,
+) -> Flag:
     n_rows = numbers.size
     sizes = pt.vector("sizes", dtype=size.dtype)
     at = vectorize_graph(bound, {size: sizes})
