@@ -102,7 +102,6 @@ class PriorCheck:
             )
         except FAILURES:  # any error of a distribution, at an impossible draw
             return
-        drawn = self._from_numbers(*numbers, *present)
 
         def redrawn(which: Sequence[int], place: int) -> list[np.ndarray]:
             changed = [x.copy() if k in which else x for k, x in enumerate(numbers)]

@@ -66,6 +66,8 @@ def test_decisions_are_those_by_rows():
             )
         },
         {"terms[cell] = proposed_terms[t, side]": "pass"},
+        {"return cells[np.uint64(place)]": "return cells[np.uint64((place + 1) % len(cells))]"},
+        {"own = cells[np.uint64(at[i])]": "own = cells[np.uint64((at[i] + 1) % len(cells))]"},
     ],
 )
 def test_a_fault_shows(fault):
