@@ -10,8 +10,8 @@ and extra nodes sum many children two by two (`nodes`), so that a subtree is a s
 - *Memory.* Subtrees are independent given the message of their root. `forest` keeps that message,
   and does the rest of a subtree again on the way down.
 - *Convolutions* of two messages are computed directly, which keeps the digits of tails
-  (`convolution`). For marginals, many children are summed at once by Fourier transforms if that
-  takes fewer operations (`spectra`). Messages are first tilted by exp(tilt * count), so that a
+  (`convolution`). For marginals, many children are summed at once by NumPy's Fourier transforms if
+  that takes less time (`spectra`). Messages are first tilted by exp(tilt * count), so that a
   known sum is a likely one. Errors of rounding and wrapping are bounded from the transforms'
   magnitudes; a sum whose bound is too large is computed directly.
 

@@ -6,10 +6,9 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
-from pymc_dapper.counts.trees.fourier import plan_of
 from pymc_dapper.counts.trees.messages import Messages, gather
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.spectra import SHORTEST, Tilted, all_others
+from pymc_dapper.counts.trees.spectra import Tilted, others_by_transform
 from pymc_dapper.counts.trees.weights import NONE, log_noise_weights
 
 
@@ -43,7 +42,7 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.
     for i in range(n):
         width = max(width, widths[i])
     room, weights, turned = np.empty(width), np.empty(width), np.empty(width)
-    family, plan, worst = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST), 0.0
+    family, worst = np.empty((3, n + 1), dtype=np.int64), 0.0
     for i in range(n - 1, -1, -1):
         left, right = nodes.left[i], nodes.right[i]
         if left < 0 or widths[i] == 0:
@@ -67,14 +66,12 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.
             t[j] /= total
         if size:
             children, _ = gather(nodes, i, family)
-            if plan.places.size != size:
-                plan = plan_of(size)
             first = lowest[i]
             for child in children:
                 first -= lowest[child]
             own, width_of = starts[children], widths[children]
             how = Tilted(size, tilt, 0.0, messages.wrapped[i])
-            error = all_others(plan, messages.values, own, width_of, how, t, first, values)
+            error = others_by_transform(messages.values, own, width_of, how, t, first, values)
             worst = max(worst, error / (children.size - 1))
             for child in children:
                 _scale(values[starts[child] : starts[child] + widths[child]])

@@ -53,10 +53,10 @@ class Releases(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How windows are made."""
+    """How messages are made: as in `messages.ascend`."""
 
     drop: float
-    transforms: bool
+    transforms: float
 
 
 class Root(NamedTuple):
@@ -176,7 +176,7 @@ def up_and_down(
     values, error = descend(nodes, messages, inside)
     if error > TAIL_MASS:
         # Sums written out cut more; these windows cut nothing that matters.
-        return up_and_down(nodes, Settings(LARGEST_DROP, False), downward)
+        return up_and_down(nodes, Settings(LARGEST_DROP, 0.0), downward)
     return messages, values
 
 
@@ -207,7 +207,7 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
     ``root`` has counts of the last node, if they are known: then it is for these that windows have
     to be wide enough.
     """
-    messages = ascend(nodes, drop, False, True)
+    messages = ascend(nodes, drop, 0.0, True)
     if messages.impossible < 0:
         (_, most, _), least = bound_neglected(nodes, messages), 1.0
         if root is not None:
@@ -216,7 +216,7 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
         if np.exp(min(most, 0.0)) <= TAIL_MASS * least:
             return messages
     # Sums written out cut more; these windows cut nothing that matters.
-    return ascend(nodes, LARGEST_DROP, False, True)
+    return ascend(nodes, LARGEST_DROP, 0.0, True)
 
 
 def draws_of(
@@ -308,7 +308,7 @@ class Forest:
         ContradictionError
             If no counts fit the release at a node.
         """
-        settings: Settings | None = Settings(DROP, True)
+        settings: Settings | None = Settings(DROP, 1.0)
         while settings is not None:
             solved = self.solve_with(settings, executor)
             worst = np.inf if isinstance(solved, int) else solved.most

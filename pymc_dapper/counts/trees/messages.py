@@ -15,14 +15,8 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
-from pymc_dapper.counts.trees.fourier import plan_of
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.spectra import (
-    DIRECTLY,
-    SHORTEST,
-    summed,
-    tilted,
-)
+from pymc_dapper.counts.trees.spectra import DIRECTLY, sum_by_transform
 from pymc_dapper.counts.trees.weights import (
     EXACT,
     FLAT,
@@ -189,7 +183,7 @@ def _ends(out: np.ndarray, most: float) -> tuple[int, int, float]:
 
 
 @njit
-def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
+def ascend(nodes: Nodes, drop: float, transforms: float, keep: bool) -> Messages:
     """Pass messages up.
 
     Parameters
@@ -198,8 +192,9 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
         The nodes, with their largest counts.
     drop : float
         Windows end where weights are about exp(-drop) of the total.
-    transforms : bool
-        Whether Fourier transforms may be used.
+    transforms : float
+        Sums are by Fourier transform if that takes less than this many times as long as sums that
+        are written out.
     keep : bool
         Whether all messages are kept, or only the last. Intermediate nodes have none if their sum
         was by transform.
@@ -216,24 +211,30 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
     cut = math.exp(-drop)
     # Allowed absolute error; smaller for wider windows.
     absolutely = TAIL_MASS * math.exp(DROP - drop)
-    family, plan = np.empty((3, n + 1), dtype=np.int64), plan_of(SHORTEST)
+    family = np.empty((3, n + 1), dtype=np.int64)
     for head in range(n):
         if nodes.between[head]:
             continue  # they are computed with the node whose children they sum
         children, between = gather(nodes, head, family)
-        how, lows, highs, own, width_of = DIRECTLY, 0, 0, children, children
-        if nodes.right[head] >= 0 and transforms:
-            own, width_of = starts[children], widths[children]
-            for x in range(children.size):
-                lows += lowest[children[x]]
-                highs += lowest[children[x]] + width_of[x] - 1
+        how, lows, highs, pmf, wrong = DIRECTLY, 0, 0, room[:0], 0.0
+        if nodes.right[head] >= 0 and transforms > 0:
+            for child in children:
+                lows += lowest[child]
+                highs += lowest[child] + widths[child] - 1
             first, last = noise_window(nodes, head, drop)
             first, last = max(first, lows), min(last, highs, nodes.highest[head])
             if first <= last:
                 written_out = _multiplications(
                     nodes, head, between, widths, lowest, last - first + 1
                 )
-                how = tilted(values, own, width_of, first - lows, last - lows, written_out)
+                pmf, how, wrong = sum_by_transform(
+                    values,
+                    starts[children],
+                    widths[children],
+                    first - lows,
+                    last - lows,
+                    transforms * written_out,
+                )
         k = 0 if how.size else between.size
         while k >= 0:
             i = head if k == 0 else between[k - 1]
@@ -288,13 +289,9 @@ def ascend(nodes: Nodes, drop: float, transforms: bool, keep: bool) -> Messages:
                         total_noise += noise[j]
                     log_sums[i] = math.log(total_noise) + best
                 if how.size:
-                    if plan.places.size != how.size:
-                        plan = plan_of(how.size)
-                    pmf, wrong = summed(plan, values, own, width_of, how)
                     middle = 0.5 * (first + last) - lows
                     best += how.log_total - how.tilt * middle
                     allowed = TAIL_MASS * (children.size - 1)
-                    pmf = pmf[first - lows : first - lows + width]
                     start_at = middle - (first - lows)
                     error, absolute = _untilt(pmf, how.tilt, start_at, wrong, allowed, noise, out)
                 else:

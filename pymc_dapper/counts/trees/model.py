@@ -88,7 +88,7 @@ class ModelTree:
             or if the neglected share can't be bounded.
         """
         # Draws split each sum in two, so all of them are written out.
-        settings: Settings | None = Settings(DROP, False)
+        settings: Settings | None = Settings(DROP, 0.0)
         at, near = -1, self.members @ counts
         while settings is not None:
             tables = self.tables(counts, given, settings.drop)

@@ -6,23 +6,38 @@ the sum, that changes nothing. If the tilt makes the known sum the expected one,
 entries are the largest. Errors are bounded at each frequency, from the magnitudes there. The
 transform is short, because the error of wrapping is bounded, too.
 
+NumPy transforms all parts at once. Kernels call it in Python, which pays for sums that would take
+long otherwise.
+
 References
 ----------
 Keich, U. (2005). sFFT: a faster accurate computation of the p-value of the entropy score. Journal
 of Computational Biology 12(4). Tilted transforms.
+
+Brent, R., Percival, C., and Zimmermann, P. (2007). Error bounds on complex floating-point
+multiplication. Mathematics of Computation 76. The rounding of a transform.
 """
 
 import math
 from typing import NamedTuple
 
+import numba
 import numpy as np
 from numba import njit
 
-from pymc_dapper.counts.trees.fourier import LEVEL_ERROR, Plan, backward, forward
+LEVEL_ERROR = 5 * 2.0**-53
+"""Error bound of each of a transform's log2 levels, relative to the sum of absolute entries.
 
-COST = 2.5
+A sum has a relative error of 2^-53, a product of complex numbers of 5^0.5 times that, and the
+factor was rounded, too.
+"""
+COST = 20.0
 """Cost of an entry's transform at each of the log2 levels, in multiplications of a direct
-convolution."""
+convolution, which the compiler vectorises."""
+CALL = 4e6
+"""Cost of a call from compiled code."""
+MOST = 2**27
+"""Entries of all transforms of a sum together."""
 BELOW = 2.0
 """Standard deviations by which the tilted sum is expected below its window.
 
@@ -53,76 +68,29 @@ class Tilted(NamedTuple):
 DIRECTLY = Tilted(0, 0.0, 0.0, 0.0)
 
 
-@njit(fastmath={"reassoc", "contract", "nsz"})
-def _moments(p: np.ndarray, weights: np.ndarray) -> tuple[float, float, float]:
-    total = first = second = 0.0
-    for x in range(p.size):
-        w = p[x] * weights[x]
-        total += w
-        first += w * x
-        second += w * x * x
-    return total, first / total, second / total
-
-
 @njit
-def _cumulants(
-    values: np.ndarray, starts: np.ndarray, widths: np.ndarray, tilt: float, powers: np.ndarray
-) -> tuple[float, float, float]:
-    """Return the sum's log-moment at a tilt, and its mean and variance when it is tilted."""
-    for x in range(powers.size):
-        powers[x] = math.exp(tilt * x)
-    log_total = mean = variance = 0.0
-    for k in range(starts.size):
-        p = values[starts[k] : starts[k] + widths[k]]
-        total, first, second = _moments(p, powers)
-        log_total += math.log(total)
-        mean += first
-        variance += max(second - first * first, 0.0)
-    return log_total, mean, variance
-
-
-@njit
-def _beyond(
-    values: np.ndarray,
-    starts: np.ndarray,
-    widths: np.ndarray,
-    tilt: float,
-    end: int,
-    powers: np.ndarray,
-    limit: float,
-) -> float:
-    """Bound the probability that the tilted sum is ``end`` or more, as Chernoff does."""
-    log_total, mean, variance = _cumulants(values, starts, widths, tilt, powers)
-    if mean >= end:
-        return 1.0
-    # Tails are heavier than a normal law's. Any step gives a bound.
-    least, step = 0.0, 0.4 * (end - mean) / max(variance, 1.0)
-    for _ in range(STEPS // 2):
-        step = min(max(step, 0.0), limit)
-        there, mean, variance = _cumulants(values, starts, widths, tilt + step, powers)
-        least = min(least, there - log_total - step * end)
-        if least <= LOG_WRAPPED:
-            break
-        step += (end - mean) / max(variance, 1.0)
-    return math.exp(least)
-
-
-@njit
-def _longer(size: int) -> int:
-    """Return the next length of transforms."""
+def longer(size: int) -> int:
+    """Return the next length of transforms: powers of 2, and 3 times them."""
     return size // 3 * 4 if size % 3 == 0 else size // 2 * 3
 
 
 @njit
-def tilted(
+def pays(n_parts: int, size: int, written_out: float) -> bool:
+    """Whether transforms of a length take less time than ``written_out`` multiplications."""
+    entries = n_parts * size
+    return entries <= MOST and CALL + COST * entries * math.log2(size) <= written_out
+
+
+@njit
+def sum_by_transform(
     values: np.ndarray,
     starts: np.ndarray,
     widths: np.ndarray,
     first: int,
     last: int,
     written_out: float,
-) -> Tilted:
-    """Choose how parts are summed.
+) -> tuple[np.ndarray, Tilted, float]:
+    """Sum parts, if that takes less time so.
 
     Parameters
     ----------
@@ -132,169 +100,28 @@ def tilted(
         The window of the sum that is wanted.
     written_out : float
         Multiplications that it takes to write convolutions out.
-    """
-    size, longest, widest = SHORTEST, 0, 0
-    for width in widths:
-        longest, widest = longest + width - 1, max(widest, width)
-    while size <= last:
-        size = _longer(size)
-    if COST * starts.size * size * math.log2(size) > written_out:
-        return DIRECTLY
-    powers, limit = np.empty(widest), LARGEST_EXPONENT / max(widest, last - first + 1)
-    tilt = 0.0
-    log_total, mean, variance = _cumulants(values, starts, widths, tilt, powers)
-    for _ in range(STEPS):
-        sd = math.sqrt(variance)
-        off = min(max(mean, first), last) - mean
-        if last - first < sd:
-            off -= BELOW * sd
-        if abs(off) <= 0.5 * sd:
-            break
-        tilt = min(max(tilt + off / max(variance, 1.0), -limit), limit)
-        log_total, mean, variance = _cumulants(values, starts, widths, tilt, powers)
-    wrapped = 0.0
-    while size <= longest:
-        wrapped = _beyond(values, starts, widths, tilt, first + size, powers, limit)
-        if wrapped <= math.exp(LOG_WRAPPED):
-            break
-        size, wrapped = _longer(size), 0.0
-    if COST * starts.size * size * math.log2(size) > written_out:
-        return DIRECTLY
-    return Tilted(size, tilt, log_total, wrapped)
-
-
-@njit
-def spectra(
-    plan: Plan, values: np.ndarray, starts: np.ndarray, widths: np.ndarray, how: Tilted
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Transform the parts' tilted pmfs.
 
     Returns
     -------
-    re, im, sizes : ndarray of float64, shape (number of parts, length / 2 + 1)
-        Real and imaginary parts, and absolute values, of half of the frequencies: the other half
-        are their conjugates.
+    pmf : ndarray of float64
+        Of the tilted sum, on the window.
+    how : Tilted
+        How it was summed; ``DIRECTLY`` if it wasn't.
+    error : float
+        Bound on each entry's error.
     """
-    n, half, widest = how.size, how.size // 2, 0
-    for width in widths:
-        widest = max(widest, width)
-    powers = np.empty(widest)
-    for x in range(widest):
-        powers[x] = math.exp(how.tilt * x)
-    re, im = np.empty((starts.size, half + 1)), np.empty((starts.size, half + 1))
-    room = np.empty((4, n))
-    for k in range(0, starts.size, 2):
-        room[:2] = 0.0
-        for j in range(k, min(k + 2, starts.size)):
-            p, out = values[starts[j] : starts[j] + widths[j]], room[j - k]
-            total, _, _ = _moments(p, powers)
-            for begin in range(0, p.size, n):
-                for x in range(begin, min(begin + n, p.size)):
-                    out[x - begin] += p[x] * powers[x] / total
-        # Two real vectors are one complex one.
-        forward(plan, room[0], room[1], room[2], room[3])
-        x, y = room[2], room[3]
-        a, b = re[k], im[k]
-        for f in range(half + 1):
-            i, j = plan.places[f], plan.places[(n - f) % n]
-            a[f] = 0.5 * (x[i] + x[j])
-            b[f] = 0.5 * (y[i] - y[j])
-        if k + 1 < starts.size:
-            a, b = re[k + 1], im[k + 1]
-            for f in range(half + 1):
-                i, j = plan.places[f], plan.places[(n - f) % n]
-                a[f] = 0.5 * (y[i] + y[j])
-                b[f] = 0.5 * (x[j] - x[i])
-    return re, im, _absolute(re, im)
+    size = SHORTEST
+    while size <= last:
+        size = longer(size)
+    pmf, found = np.empty(0), np.zeros(5)
+    if pays(starts.size, size, written_out):
+        with numba.objmode(pmf="float64[::1]", found="float64[::1]"):
+            pmf, found = _sum(values, starts, widths, first, last, written_out)
+    return pmf, Tilted(int(found[0]), found[1], found[2], found[3]), found[4]
 
 
 @njit
-def _absolute(re: np.ndarray, im: np.ndarray) -> np.ndarray:
-    out = np.empty_like(re)
-    for k in range(re.shape[0]):
-        x, y, z = re[k], im[k], out[k]
-        for f in range(z.size):
-            z[f] = math.sqrt(x[f] * x[f] + y[f] * y[f])
-    return out
-
-
-@njit(fastmath={"contract"})
-def multiply(xr: np.ndarray, xi: np.ndarray, yr: np.ndarray, yi: np.ndarray) -> None:
-    """Multiply the first by the second."""
-    for f in range(xr.size):
-        a, b = xr[f], xi[f]
-        xr[f] = a * yr[f] - b * yi[f]
-        xi[f] = a * yi[f] + b * yr[f]
-
-
-@njit(fastmath={"contract"})
-def _err(error: np.ndarray, size: np.ndarray, other: np.ndarray, by: float) -> None:
-    """Multiply bounds of errors and absolute values by those of a part with such an error."""
-    for f in range(error.size):
-        error[f] = error[f] * (other[f] + by) + by * size[f]
-        size[f] *= other[f]
-
-
-@njit(fastmath={"reassoc", "contract", "nsz"})
-def _mean(x: np.ndarray) -> float:
-    """Mean over all frequencies; half of them are stored."""
-    total = 0.0
-    for f in range(x.size):
-        total += x[f]
-    return (2 * total - x[0] - x[-1]) / (2 * (x.size - 1))
-
-
-@njit
-def inverse(
-    plan: Plan,
-    first: tuple[np.ndarray, np.ndarray],
-    second: tuple[np.ndarray, np.ndarray],
-    room: np.ndarray,
-) -> None:
-    """Write two real vectors of given spectra into the third and fourth row of some room."""
-    (ar, ai), (br, bi) = first, second
-    x, y = room[0], room[1]
-    n = x.size
-    scale = 1.0 / n
-    for f in range(ar.size):
-        i, j = plan.places[f], plan.places[(n - f) % n]
-        x[i], y[i] = scale * (ar[f] - bi[f]), scale * (ai[f] + br[f])
-        x[j], y[j] = scale * (ar[f] + bi[f]), scale * (br[f] - ai[f])
-    backward(plan, x, y, room[2], room[3])
-
-
-@njit
-def summed(
-    plan: Plan, values: np.ndarray, starts: np.ndarray, widths: np.ndarray, how: Tilted
-) -> tuple[np.ndarray, float]:
-    """Return the pmf of the tilted sum, on 0, 1, ..., and a bound on each entry's error."""
-    re, im, sizes = spectra(plan, values, starts, widths, how)
-    level = LEVEL_ERROR * math.log2(how.size)
-    a, b, size = re[0].copy(), im[0].copy(), sizes[0].copy()
-    error = np.full(size.size, 2 * level)
-    for k in range(1, starts.size):
-        multiply(a, b, re[k], im[k])
-        _err(error, size, sizes[k], 2 * level)
-    room = np.empty((4, how.size))
-    nothing = np.zeros(a.size)
-    inverse(plan, (a, b), (nothing, nothing), room)
-    bound = _mean(error) * (1 + level) + level * _mean(size) + how.wrapped
-    return np.maximum(room[2], 0.0), bound
-
-
-@njit(fastmath={"reassoc", "contract", "nsz"})
-def _products(p: np.ndarray, powers: np.ndarray, q: np.ndarray) -> tuple[float, float]:
-    """Sum a pmf times powers, and times something known."""
-    first = second = 0.0
-    for x in range(p.size):
-        first += p[x] * powers[x]
-        second += p[x] * q[x]
-    return first, second
-
-
-@njit
-def all_others(
-    plan: Plan,
+def others_by_transform(
     values: np.ndarray,
     starts: np.ndarray,
     widths: np.ndarray,
@@ -307,7 +134,7 @@ def all_others(
 
     Parameters
     ----------
-    plan, values, starts, widths, how
+    values, starts, widths, how
         As above.
     known : ndarray of float64
         The message to the sum, times exp(-tilt * sum), from ``first`` on; adds up to 1.
@@ -321,53 +148,162 @@ def all_others(
     float
         Bound on the share by which a part's marginal pmf is off, the largest of all parts.
     """
-    re, im, sizes = spectra(plan, values, starts, widths, how)
-    level, m, n = LEVEL_ERROR * math.log2(how.size), starts.size, how.size
-    room = np.empty((4, n))
-    room[:2] = 0.0
-    for x in range(known.size):
-        room[0, (first + x) % n] += known[x]
-    forward(plan, room[0], room[1], room[2], room[3])
-    # Of the parts before each one; and of those after it, with the sum's conjugate.
-    before = np.empty((4, m, re.shape[1]))
-    before[0, 0], before[1:, 0] = 1.0, 0.0
-    before[2, 0] = 1.0
-    for k in range(1, m):
-        a, b, size, error = before[0, k], before[1, k], before[2, k], before[3, k]
-        for f in range(a.size):
-            a[f], b[f] = before[0, k - 1, f], before[1, k - 1, f]
-            size[f], error[f] = before[2, k - 1, f], before[3, k - 1, f]
-        multiply(a, b, re[k - 1], im[k - 1])
-        _err(error, size, sizes[k - 1], 2 * level)
-    after = np.empty((4, re.shape[1]))
-    for f in range(re.shape[1]):
-        x, y = room[2, plan.places[f]], room[3, plan.places[f]]
-        after[0, f], after[1, f], after[2, f] = x, -y, math.sqrt(x * x + y * y)
-        after[3, f] = level
-    found, worst = np.empty((2, 2, re.shape[1])), 0.0
-    bounds, powers = np.empty(m), np.empty(widths.max())
-    for x in range(powers.size):
-        powers[x] = math.exp(how.tilt * x)
-    for k in range(m - 1, -1, -1):
-        a, b, size, error = before[0, k], before[1, k], before[2, k], before[3, k]
-        multiply(a, b, after[0], after[1])
-        for f in range(a.size):
-            error[f] = error[f] * (after[2, f] + after[3, f]) + size[f] * after[3, f]
-            size[f] *= after[2, f]
-        bounds[k] = _mean(error) * (1 + 2 * level) + 2 * level * _mean(size) + how.wrapped
-        multiply(after[0], after[1], re[k], im[k])
-        _err(after[3], after[2], sizes[k], 2 * level)
-    for k in range(0, m, 2):
-        last = min(k + 1, m - 1)
-        found[0, 0], found[0, 1] = before[0, k], -before[1, k]
-        found[1, 0], found[1, 1] = before[0, last], -before[1, last]
-        inverse(plan, (found[0, 0], found[0, 1]), (found[1, 0], found[1, 1]), room)
-        for j in range(k, last + 1):
-            q, to = room[2 + j - k], out[starts[j] : starts[j] + widths[j]]
-            for begin in range(0, to.size, n):
-                for x in range(begin, min(begin + n, to.size)):
-                    to[x] = max(q[x - begin], 0.0) * powers[x]
-            mine = values[starts[j] : starts[j] + widths[j]]
-            total, inside = _products(mine, powers, to)
-            worst = max(worst, bounds[j] * total / inside if inside > 0 else np.inf)
-    return worst
+    size, tilt, _, wrapped = how
+    with numba.objmode(error="float64"):
+        p = padded(values, starts, widths)
+        each, error = all_others(p, Tilted(size, tilt, 0.0, wrapped), known, first)
+        for row, start, width in zip(each, starts.tolist(), widths.tolist(), strict=True):
+            out[start : start + width] = row[:width]
+    return error
+
+
+def padded(values: np.ndarray, starts: np.ndarray, widths: np.ndarray) -> np.ndarray:
+    """Return parts as the rows of a table."""
+    p = np.zeros((widths.size, widths.max()))
+    for row, start, width in zip(p, starts.tolist(), widths.tolist(), strict=True):
+        row[:width] = values[start : start + width]
+    return p
+
+
+def _sum(
+    values: np.ndarray,
+    starts: np.ndarray,
+    widths: np.ndarray,
+    first: int,
+    last: int,
+    written_out: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    p = padded(values, starts, widths)
+    how = tilted(p, int((widths - 1).sum()), first, last, written_out)
+    if how.size == 0:
+        return np.zeros(0), np.zeros(5)
+    pmf, error = summed(p, how)
+    return pmf[first : last + 1].copy(), np.array([*how, error])
+
+
+def cumulants(p: np.ndarray, tilt: float) -> tuple[float, float, float]:
+    """Return the sum's log-moment at a tilt, and its mean and variance when it is tilted."""
+    x = np.arange(p.shape[1])
+    powers = np.exp(tilt * x)
+    total, first, second = (p @ np.stack([powers, powers * x, powers * x**2], axis=1)).T
+    mean = first / total
+    variance = np.maximum(second / total - mean**2, 0.0)
+    return float(np.log(total).sum()), float(mean.sum()), float(variance.sum())
+
+
+def beyond(p: np.ndarray, tilt: float, end: int, limit: float) -> float:
+    """Bound the probability that the tilted sum is ``end`` or more, as Chernoff does."""
+    log_total, mean, variance = cumulants(p, tilt)
+    if mean >= end:
+        return 1.0
+    # Tails are heavier than a normal law's. Any step gives a bound.
+    least, step = 0.0, 0.4 * (end - mean) / max(variance, 1.0)
+    for _ in range(STEPS // 2):
+        step = min(max(step, 0.0), limit)
+        there, mean, variance = cumulants(p, tilt + step)
+        least = min(least, there - log_total - step * end)
+        if least <= LOG_WRAPPED:
+            break
+        step += (end - mean) / max(variance, 1.0)
+    return math.exp(least)
+
+
+def tilted(p: np.ndarray, longest: int, first: int, last: int, written_out: float) -> Tilted:
+    """Choose how parts are summed, whose sum is ``longest`` at most; else as in the kernel."""
+    limit = LARGEST_EXPONENT / max(p.shape[1], last - first + 1)
+    tilt = 0.0
+    log_total, mean, variance = cumulants(p, tilt)
+    for _ in range(STEPS):
+        sd = math.sqrt(variance)
+        off = min(max(mean, first), last) - mean
+        if last - first < sd:
+            off -= BELOW * sd
+        if abs(off) <= 0.5 * sd:
+            break
+        tilt = min(max(tilt + off / max(variance, 1.0), -limit), limit)
+        log_total, mean, variance = cumulants(p, tilt)
+    size, wrapped = SHORTEST, 0.0
+    while size <= last:
+        size = longer(size)
+    while size <= longest:
+        wrapped = beyond(p, tilt, first + size, limit)
+        if wrapped <= math.exp(LOG_WRAPPED):
+            break
+        size, wrapped = longer(size), 0.0
+    return Tilted(size, tilt, log_total, wrapped) if pays(len(p), size, written_out) else DIRECTLY
+
+
+def spectra(p: np.ndarray, how: Tilted) -> tuple[np.ndarray, np.ndarray, float]:
+    """Transform the parts' tilted pmfs.
+
+    Returns
+    -------
+    each : ndarray of complex128, shape (number of parts, length / 2 + 1)
+        Half of the frequencies: the others are their conjugates.
+    sizes : ndarray of float64
+        Bounds on their absolute values.
+    error : float
+        Bound on their errors, and on the relative error of a product.
+    """
+    n, width = how.size, p.shape[1]
+    powers, turns = np.exp(how.tilt * np.arange(width)), -(-width // n)
+    rows = np.zeros((len(p), turns * n))
+    np.multiply(p, powers, out=rows[:, :width])
+    rows[:, :width] /= (p @ powers)[:, None]
+    each = np.fft.rfft(rows.reshape(len(p), turns, n).sum(axis=1) if turns > 1 else rows, axis=1)
+    error = 2 * LEVEL_ERROR * math.log2(n)
+    sizes = np.abs(each)
+    sizes += error
+    return each, sizes, error
+
+
+def _mean(x: np.ndarray) -> float:
+    """Mean over all frequencies."""
+    return float(2 * x.sum() - x[0] - x[-1]) / (2 * (x.size - 1))
+
+
+def summed(p: np.ndarray, how: Tilted) -> tuple[np.ndarray, float]:
+    """Return the pmf of the tilted sum, on 0, 1, ..., and a bound on each entry's error."""
+    each, sizes, error = spectra(p, how)
+    # If each of some factors is off by an error, so is the product by this much at most.
+    size, off = sizes.prod(axis=0), error * (1 / sizes).sum(axis=0)
+    bound = _mean(size * (off + error)) + how.wrapped
+    return np.maximum(np.fft.irfft(each.prod(axis=0), how.size), 0.0), bound
+
+
+def all_others(
+    p: np.ndarray, how: Tilted, known: np.ndarray, first: int
+) -> tuple[np.ndarray, float]:
+    """Return the message to each part, and the bound, as the kernel does."""
+    each, sizes, error = spectra(p, how)
+    n, width = how.size, p.shape[1]
+    whole = np.zeros(n)
+    np.add.at(whole, (first + np.arange(known.size)) % n, known)
+    of_sum = np.fft.rfft(whole)
+    # As above, but of all factors except one, and of the sum's.
+    size, off = sizes.prod(axis=0), np.divide(error, sizes, out=sizes)
+    size[1:-1] *= 2  # half of the frequencies are stored
+    of_others = size * (np.abs(of_sum) + error)
+    bounds = off @ (of_others * (off.sum(axis=0) + 2 * error) + size * error)
+    off *= off
+    bounds = (bounds - off @ of_others) / (error * n) + how.wrapped
+    q = np.fft.irfft(_without_each(np.conj(each, out=each), of_sum), n, axis=1)
+    q = q[:, :width] if width <= n else q[:, np.arange(width) % n]
+    powers = np.exp(how.tilt * np.arange(width))
+    to = np.maximum(q, 0.0, out=q)
+    to *= powers
+    with np.errstate(divide="ignore"):
+        return to, float((bounds * (p @ powers) / np.einsum("ij,ij->i", p, to)).max())
+
+
+def _without_each(rows: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Multiply all rows but one, and another one, for each row."""
+    found = np.empty_like(rows)
+    found[0] = 1.0
+    for k in range(1, len(rows)):
+        np.multiply(found[k - 1], rows[k - 1], out=found[k])
+    other = other.copy()
+    for row, out in zip(rows[::-1], found[::-1], strict=True):
+        out *= other
+        other *= row
+    return found

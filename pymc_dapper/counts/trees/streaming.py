@@ -126,7 +126,7 @@ def solve_tree_files(
     begin(source, target, names, prior, wanted, entropy if wanted.draws else None)
 
     nodes = read_nodes(arrow, source / TOP)
-    settings: forest.Settings | None = forest.Settings(DROP, True)
+    settings: forest.Settings | None = forest.Settings(DROP, 1.0)
     while settings is not None:
         task = Task(source, target, prior, settings)
         missing = [name for name in names if not root_file(task, name).is_file()]

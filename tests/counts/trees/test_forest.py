@@ -160,7 +160,7 @@ def test_broken_twins_are_found(enumerated, fault):
 
 
 def test_windows_of_2_sd_are_found(enumerated):
-    assert differences(forest(), enumerated, Settings(2.0, False)) > 1e-3
+    assert differences(forest(), enumerated, Settings(2.0, 0.0)) > 1e-3
 
 
 def test_windows_are_widened_where_releases_contradict_each_other():
@@ -180,6 +180,10 @@ def test_windows_are_widened_where_releases_contradict_each_other():
     assert found.means[1] == pytest.approx(expected, abs=1e-10)
 
 
+ALWAYS = 1e9
+"""By transform, however few the operations of sums written out."""
+
+
 def summed_by_transform(made, settings):
     """How many nodes' children are."""
     [part] = made._parts()
@@ -192,7 +196,7 @@ def test_wide_windows_are_convolved_by_transform():
     arrays = [np.array([0, 2, 2]), np.array([0.0, 19000, 19100]), np.array([0, 1800.0, 1800])]
     made = Forest(parent, Releases(*arrays), Prior(*np.zeros((3, 3)), NO_TABLES))
     means = []
-    for transforms in (True, False):
+    for transforms in (1.0, 0.0):
         solved = made.solve_with(Settings(module.DROP, transforms))
         assert summed_by_transform(made, solved.settings) == transforms
         means.append(made.summarise(solved, Asked(np.array([0.5]), np.zeros(0))).means)
@@ -215,7 +219,7 @@ def family(released):
 def test_families_summed_by_transform(released):
     """All that is known is what sums written out say; also where the total is far from likely."""
     made = family(released)
-    solved = [made.solve_with(Settings(module.DROP, transforms)) for transforms in (True, False)]
+    solved = [made.solve_with(Settings(module.DROP, transforms)) for transforms in (ALWAYS, 0.0)]
     assert [summed_by_transform(made, one.settings) for one in solved] == [1, 0]
     assert solved[0].log_evidence == pytest.approx(solved[1].log_evidence, abs=1e-11)
     assert solved[0].most <= np.log(module.TAIL_MASS)
@@ -243,11 +247,11 @@ def in_tails():
 def test_the_bound_holds_for_sums_by_transform_too(drop):
     """What is cut counts for the more the less likely the sum is."""
     made = in_tails()
-    exact = made.solve_with(Settings(600.0, False)).log_evidence
-    solved = made.solve_with(Settings(drop, True))
+    exact = made.solve_with(Settings(600.0, 0.0)).log_evidence
+    solved = made.solve_with(Settings(drop, ALWAYS))
     assert summed_by_transform(made, solved.settings) > 0
     assert abs(np.expm1(solved.log_evidence - exact)) <= solved.total + 2e-12
-    written_out = made.solve_with(Settings(drop, False))
+    written_out = made.solve_with(Settings(drop, 0.0))
     assert solved.most == pytest.approx(written_out.most, abs=8)
 
 
@@ -257,7 +261,7 @@ def test_windows_of_sums_written_out_are_wide_enough_to_draw():
         messages = module.to_draw(part, drop, root)
         _, most, _ = module.bound_neglected(part, messages)
         assert most <= np.log(module.TAIL_MASS)
-    narrow = module.ascend(part, module.DROP, False, True)
+    narrow = module.ascend(part, module.DROP, 0.0, True)
     assert module.bound_neglected(part, narrow)[1] > 0
     # Of a total that is less likely than what is cut, windows are wide, too.
     [part] = family(500.0)._parts()
@@ -270,7 +274,7 @@ def test_windows_of_sums_written_out_are_wide_enough_to_draw():
 def test_draws_of_families_summed_by_transform(fault):
     """With one part's message tilted once more, they are others."""
     made, n = family(500.0), 20_000
-    settings = Settings(module.DROP, True)
+    settings = Settings(module.DROP, ALWAYS)
     assert summed_by_transform(made, settings) > 0
     [part] = made._parts()
     messages = module.to_draw(part, settings.drop)

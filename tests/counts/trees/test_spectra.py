@@ -10,17 +10,10 @@ import pytest
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.trees import spectra
-from pymc_dapper.counts.trees.fourier import plan_of
+from pymc_dapper.counts.trees.spectra import Tilted, padded, summed, tilted
 
-plan_of, tilted, summed, all_others, beyond = (
-    in_python(f)
-    for f in (
-        plan_of,
-        spectra.tilted,
-        spectra.summed,
-        spectra.all_others,
-        spectra._beyond,
-    )
+sum_by_transform, others_by_transform = (
+    in_python(f) for f in (spectra.sum_by_transform, spectra.others_by_transform)
 )
 ALWAYS = np.inf
 
@@ -48,8 +41,9 @@ def rows_of(values, starts, widths, tilt):
 def test_sums_are_right_in_relative_terms_wherever_they_lie(first):
     """Far in the tail, too; where transforms that aren't tilted have no right digit."""
     values, starts, widths = parts()
-    how = tilted(values, starts, widths, first, first + 3, ALWAYS)
-    found, bound = summed(plan_of(how.size), values, starts, widths, how)
+    p = padded(values, starts, widths)
+    how = tilted(p, sum(widths - 1), first, first + 3, ALWAYS)
+    found, bound = summed(p, how)
     exact = reduce(np.convolve, rows_of(values, starts, widths, how.tilt))[first : first + 4]
     assert np.abs(found[first : first + 4] - exact).max() <= bound
     assert bound <= 1e-12 * exact.min()
@@ -61,8 +55,7 @@ def test_sums_are_right_in_relative_terms_wherever_they_lie(first):
 
 def test_a_sum_without_a_tilt_has_errors_in_its_tail_that_are_told():
     values, starts, widths = parts()
-    how = spectra.Tilted(256, 0.0, 0.0, 0.0)
-    found, bound = summed(plan_of(256), values, starts, widths, how)
+    found, bound = summed(padded(values, starts, widths), Tilted(256, 0.0, 0.0, 0.0))
     exact = reduce(np.convolve, rows_of(values, starts, widths, 0.0))
     assert np.abs(found[: len(exact)] - exact).max() <= bound
     assert bound > 1e-12 * exact[-1]
@@ -72,20 +65,24 @@ def test_a_sum_without_a_tilt_has_errors_in_its_tail_that_are_told():
 def test_what_is_wrapped_around_is_bounded(tilt):
     """And is there: a bound without it doesn't hold."""
     values, starts, widths = parts()
-    powers, first = np.empty(widths.max()), 20
+    p, first = padded(values, starts, widths), 20
     exact = reduce(np.convolve, rows_of(values, starts, widths, tilt))
-    wrapped = beyond(values, starts, widths, tilt, first + 64, powers, 10.0)
+    wrapped = spectra.beyond(p, tilt, first + 64, 10.0)
     assert exact[first + 64 :].sum() <= wrapped <= 1
-    how = spectra.Tilted(64, tilt, 0.0, wrapped)
-    found, bound = summed(plan_of(64), values, starts, widths, how)
+    how = Tilted(64, tilt, 0.0, wrapped)
+    found, bound = summed(p, how)
     apart = np.abs(found[first:] - exact[first:64]).max()
     assert apart <= bound
-    assert apart > summed(plan_of(64), values, starts, widths, how._replace(wrapped=0.0))[1]
+    assert apart > summed(p, how._replace(wrapped=0.0))[1]
 
 
-def test_where_it_is_cheaper_sums_are_written_out():
+def test_kernels_sum_by_transform_where_it_is_cheaper():
     values, starts, widths = parts()
-    assert tilted(values, starts, widths, 30, 33, 100.0).size == 0
+    pmf, how, bound = sum_by_transform(values, starts, widths, 30, 33, ALWAYS)
+    exact = reduce(np.convolve, rows_of(values, starts, widths, how.tilt))[30:34]
+    assert np.abs(pmf - exact).max() <= bound <= 1e-12 * exact.min()
+    pmf, how, _ = sum_by_transform(values, starts, widths, 30, 33, 1e6)
+    assert pmf.size == how.size == 0
 
 
 @pytest.mark.parametrize("n", [2, 7])
@@ -93,19 +90,40 @@ def test_all_others(n):
     """What is known of each part from the sum, beside the same written out; and its bound."""
     values, starts, widths = parts(n)
     known, first = np.array([0.2, 0.5, 0.3]), 21
-    how = tilted(values, starts, widths, first, first + 2, ALWAYS)
+    p = padded(values, starts, widths)
+    how = tilted(p, sum(widths - 1), first, first + 2, ALWAYS)
     out = np.empty_like(values)
-    bound = all_others(plan_of(how.size), values, starts, widths, how, known, first, out)
+    bound = others_by_transform(values, starts, widths, how, known, first, out)
     assert bound < n * 1e-12
-    rows = rows_of(values, starts, widths, how.tilt)
-    for k, (start, width) in enumerate(zip(starts, widths, strict=True)):
-        others = reduce(np.convolve, [row for j, row in enumerate(rows) if j != k])
-        others = np.concatenate([np.zeros(width), others, np.zeros(40)])
-        q = [known @ others[first - x + width : first - x + width + 3] for x in range(width)]
-        exact = rows[k] * q
-        found = values[start : start + width] * out[start : start + width]
+    for found, exact in messages(values, starts, widths, how.tilt, known, first, out):
         apart = found / found.sum() - exact / exact.sum()
         assert np.abs(apart).sum() <= 2 * bound
         assert np.abs(apart).sum() < 1e-12
         swapped = np.roll(found, 1) / found.sum() - exact / exact.sum()
         assert np.abs(swapped).sum() > 1e-3
+
+
+def test_messages_without_a_tilt_have_errors_that_are_told():
+    """From a sum in the tail: there are some, and less than the bound."""
+    values, starts, widths = parts()
+    known, first, out = np.ones(1), 110, np.empty_like(values)
+    how = Tilted(256, 0.0, 0.0, 0.0)
+    bound = others_by_transform(values, starts, widths, how, known, first, out)
+    worst = 0.0
+    for found, exact in messages(values, starts, widths, 0.0, known, first, out):
+        apart = np.abs(found / found.sum() - exact / exact.sum()).sum()
+        assert apart <= 2 * bound
+        worst = max(worst, apart)
+    assert worst > 1e-12
+
+
+def messages(values, starts, widths, tilt, known, first, out):
+    """Of each part, times its message by transform; and the same written out."""
+    rows = rows_of(values, starts, widths, tilt)
+    for k, (start, width) in enumerate(zip(starts, widths, strict=True)):
+        others = reduce(np.convolve, [row for j, row in enumerate(rows) if j != k])
+        others = np.concatenate([np.zeros(width), others, np.zeros(40)])
+        q = [
+            known @ others[first - x + width : first - x + width + len(known)] for x in range(width)
+        ]
+        yield values[start : start + width] * out[start : start + width], rows[k] * q
