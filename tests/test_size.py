@@ -24,7 +24,6 @@ LINES = 42_291
 FUNCTION, MODULE = 60, 400
 KERNELS = {
     "marginalised/kernels/sums.py: tabulate_count",
-    "counts/trees/downward.py: descend",
     "counts/trees/messages.py: ascend",
     "counts/trees/tables.py: find_tilts",
     "counts/trees/tables.py: find_window",
