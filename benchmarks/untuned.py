@@ -326,7 +326,8 @@ def measured(name):
         for _ in range(2):
             run = subprocess.run(command, env=environment, capture_output=True, text=True)
             if run.returncode:
-                return run.stderr.strip().splitlines()[-1]
+                silent = f"ended by exit code {run.returncode}, and says nothing"
+                return (run.stderr.strip() or silent).splitlines()[-1]
             found.append(json.loads(run.stdout.splitlines()[-1])["cpu_seconds"])
     return found
 

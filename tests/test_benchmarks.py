@@ -1,6 +1,7 @@
 """The benchmarks run, and loops by hand draw from the posterior: a wrong one may well be fast."""
 
 import signal
+import subprocess
 import time
 from itertools import combinations, product
 
@@ -24,6 +25,7 @@ from benchmarks import (
     quantiles,
     run,
     unknown_number,
+    untuned,
 )
 from pymc_dapper.backend.in_python import in_python
 from tests.broken import edited
@@ -519,3 +521,11 @@ def test_probabilities_of_classes_add_up_to_one():
     every = product(product(range(2), range(3)), repeat=3)  # three people of two columns
     found = [class_modes.log_classes(np.array(x), (2, 3)) - np.log(6) for x in every]
     np.testing.assert_allclose(np.exp(found).sum(), 1)
+
+
+def test_a_child_that_dies_without_a_word_is_told_of(monkeypatch):
+    def died(*_, **__):
+        return subprocess.CompletedProcess([], returncode=-9, stdout="", stderr="")
+
+    monkeypatch.setattr(subprocess, "run", died)
+    assert untuned.measured("incomes") == "ended by exit code -9, and says nothing"

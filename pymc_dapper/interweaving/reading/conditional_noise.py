@@ -75,8 +75,7 @@ def read_conditional_noise(
     [rest] = rebuild([pt.add(0.0, *others)], new)
     log_density = rest.astype("float64") + new_log_total
     log_density = pt.switch(prior_is_valid(view, rvs, new), log_density, -np.inf)
-    scale = pt.broadcast_to(log_scale, shape)
-    log_law = (scale + pt.log(at_index(index, weights))).sum() - log_total
+    log_law = (log_scale + pt.log(at_index(index, weights))).sum() - log_total
 
     moved_records = [new[x] for x in reading.records]
     graphs = [noise, *moved_records, log_density, log_law]

@@ -118,17 +118,19 @@ class FiniteLaw:
     def log_total(self, shape: tuple[int, ...]) -> TensorVariable:
         """Log-likelihood of records of a shape, each summed over its values.
 
-        It is computed once for all records with the same prior and the same likelihood.
+        It is computed once for all entries of a column with the same likelihood, if all records
+        have the same prior.
         """
         factors = self.factors or ()
-        if not factors or not all(all(prior.type.broadcastable) for prior, _ in factors):
+        if not all(all(prior.type.broadcastable[:1]) for prior, _ in factors) or not factors:
             each = self.log_scale + pt.log(pt.add(*self.weights))
             return pt.broadcast_to(each, shape).sum()
-        known = [np.asarray(known_value(log)) for _, log in factors]
-        logs = [np.broadcast_to(log, shape).ravel() for log in known]
-        distinct, n_alike = np.unique(logs, axis=1, return_counts=True)
-        largest = distinct.max(axis=0)
-        weights = [p * x for (p, _), x in zip(factors, np.exp(distinct - largest), strict=True)]
+        logs = [np.broadcast_to(np.asarray(known_value(log)), shape).ravel() for _, log in factors]
+        by_entry = [np.arange(prod(shape)) % prod(shape[1:]), *logs]
+        (columns, *logs), n_alike = np.unique(by_entry, axis=1, return_counts=True)
+        largest, place = np.max(logs, axis=0), columns.astype(int)
+        priors = [pt.broadcast_to(p, (1, *shape[1:])).ravel()[place] for p, _ in factors]
+        weights = [p * x for p, x in zip(priors, np.exp(logs - largest), strict=True)]
         return (n_alike * (pt.log(pt.add(*weights)) + largest)).sum()
 
     def draw(self, records: Sequence[TensorVariable]) -> list[TensorVariable]:

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pymc as pm
 import pytest
+from pytensor.graph.traversal import ancestors
 
 import pymc_dapper as pmd
 from pymc_dapper.backend.jit import JitFunction
@@ -86,6 +87,37 @@ def test_entries_that_nothing_ties_are_drawn_one_by_one():
     np.testing.assert_allclose(by_entries, density, rtol=1e-12)
     broken = np.where(states == 1, found[::-1], 1 - found[::-1]).prod(axis=(1, 2))
     assert abs(broken - density).max() > 0.01
+
+
+def total_of_columns(n, turned=False):
+    """Three columns of answers with rates of their own: the graph of their total, and its value."""
+    released = np.random.default_rng(3).integers(0, 2, (n, 3))
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 1, shape=3)
+        x = pm.Bernoulli("x", p[::-1] if turned else p, shape=(n, 3))
+        pmd.RandomizedResponse(0.75, categories=2).observe("answers", x, released=released)
+    reading = read_model(model, [model.rvs_to_values[x]], model.initial_point())
+    total = reading.conditional.log_total((n, 3))
+    rates = np.array([0.1, 0.4, 0.8])
+    at = compile_in_python(model, [*reading.parameters], [total])(np.log(rates / (1 - rates)))[0]
+    yes = 0.25 + 0.5 * rates
+    return total, at, np.log(np.where(released, yes, 1 - yes)).sum()
+
+
+def test_the_total_of_columns_is_that_of_their_entries():
+    _, found, expected = total_of_columns(50)
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+    _, found, expected = total_of_columns(50, turned=True)
+    assert abs(found - expected) > 1
+
+
+def test_the_total_of_columns_is_computed_once_for_answers_that_are_alike():
+    of_few, of_many = (total_of_columns(n)[0] for n in (50, 5000))
+    shapes = [
+        {x.type.shape for x in ancestors([total]) if x.dtype == "float64"}
+        for total in (of_few, of_many)
+    ]
+    assert shapes[0] == shapes[1]
 
 
 @pytest.mark.parametrize(
