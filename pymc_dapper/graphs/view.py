@@ -179,10 +179,21 @@ class ModelView:
 
 def stand_in(shared: SharedVariable) -> TensorVariable:
     """Make a stand-in for shared data that remembers the data."""
-    shape = np.shape(shared.get_value(borrow=True))
-    variable = shared.type.clone(shape=shape)(name=shared.name)
+    variable = shared.type.clone(shape=np.shape(complete(shared)))(name=shared.name)
     variable.tag.stands_for = shared
     return variable
+
+
+def complete(shared: SharedVariable) -> np.ndarray:
+    """Return the value of shared data; refuse a missing one, which ``pm.set_data`` lets pass."""
+    value = shared.get_value(borrow=True)
+    if np.ma.is_masked(value):
+        raise ReadingError(
+            f"the data '{shared.name}' have missing values, masked or nan: "
+            f"{np.ma.count_masked(value)} of {value.size}. Fill them in, or leave these records "
+            "out. What a mechanism suppressed is written by mechanism.as_released"
+        )
+    return value
 
 
 def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:

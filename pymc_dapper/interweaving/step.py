@@ -417,9 +417,9 @@ class InterweaveStep(Step):
         parts = split(unmoved, [x.type.shape for x in parameters])
         names = self._quoted([x for x, part in zip(parameters, parts, strict=True) if part.any()])
         warnings.warn(
-            f"InterweaveStep is the only step that moves {names}. The draws are right, but at a "
-            "large privacy budget the released values fix most of what this step moves, and it "
-            "mixes slowly. Pass another step beside it, such as pm.NUTS, or use pmd.assign_steps",
+            f"InterweaveStep alone has moved {names}. The draws are right, but at a large budget "
+            "the released values fix most of what it moves, and it mixes slowly. Another step, "
+            "such as pm.NUTS, is missing (pmd.assign_steps adds one), or stands still and diverges",
             stacklevel=2,
         )
 

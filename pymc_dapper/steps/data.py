@@ -3,7 +3,7 @@
 import numpy as np
 from pytensor.compile.sharedvalue import SharedVariable
 
-from pymc_dapper.graphs.view import Reading, dim_lengths
+from pymc_dapper.graphs.view import Reading, complete, dim_lengths
 
 
 class SharedData:
@@ -21,8 +21,8 @@ class SharedData:
     def read(self) -> list[SharedVariable]:
         """Take over the present values; return the data that changed.
 
-        Refused are lengths of dims or shapes of data other than the compiled ones, and data that a
-        mechanism can't have released.
+        Refused are lengths of dims or shapes of data other than the compiled ones, missing values,
+        and data that a mechanism can't have released.
         """
         self._check_dims()
         values = self._present()
@@ -43,7 +43,7 @@ class SharedData:
         return changed
 
     def _present(self) -> list[np.ndarray]:
-        return [np.array(x.get_value(borrow=True), order="C") for x in self._reading.data]
+        return [np.array(complete(x), order="C") for x in self._reading.data]
 
     def _check_dims(self) -> None:
         lengths = dim_lengths(self._reading.model)

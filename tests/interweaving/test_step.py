@@ -232,7 +232,7 @@ def test_records_that_do_not_come_back_from_their_noise_are_left_alone(model, st
 def test_it_warns_where_it_is_alone(model, steps):
     with model:
         others = [pm.Metropolis([model["tau"], model["sigma"]])]
-        with pytest.warns(UserWarning, match=r"only step that moves 'mu'\. The draws are right"):
+        with pytest.warns(UserWarning, match=r"alone has moved 'mu'\. The draws are right"):
             pm.sample(
                 tune=50,  # Metropolis may refuse a few times in a row
                 draws=5,

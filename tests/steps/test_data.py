@@ -35,6 +35,20 @@ def test_changed_data_are_reported_and_taken_over(model):
     assert data.read() == []
 
 
+HIDDEN = np.ma.array([1.0, 2.0, 3.0], mask=[False, True, False])
+
+
+@pytest.mark.parametrize("values", [np.array([1.0, np.nan, 3.0]), HIDDEN])
+def test_missing_values_are_refused_by_name(values, model):
+    data = data_of(model)
+    pm.set_data({"design": values}, model=model)
+    for read in (data.read, lambda: pmd.assign_steps(model=model, progressbar=False)):
+        with pytest.raises(
+            pmd.ReadingError, match="'design' have missing values, masked or nan: 1 of 3"
+        ):
+            read()
+
+
 def test_values_are_copies(model):
     data = data_of(model)
     model["design"].get_value(borrow=True)[0] = 9.0
