@@ -1,29 +1,47 @@
 """Modes of latent classes behind noisy counts of pairs: how likely each is, and if moves cross.
 
     python -m benchmarks.class_modes ../shared/data/adult.csv.gz --fits 8
+    python -m benchmarks.class_modes ../shared/data/adult.csv.gz --nuts 4
 
-Classes are fitted to the tables from random starts. Of each fit: its marginal likelihood, by
-Laplace's approximation with people marginalised; then two classes are joined, given people drawn by
-the fit (Dahl 2005: people are put into one of two classes in turn).
+Classes are fitted to the tables from random starts, with the priors of `latent_classes`. Of each
+fit: its marginal likelihood, by Laplace's approximation with people marginalised; then two classes
+are joined, given people drawn by the fit (Dahl 2005: people are put into one of two classes in
+turn). With ``--nuts``, so many chains of PyMC's NUTS start at fits, with people marginalised: how
+much their pair probabilities differ.
 
-Counts of cells are taken as normal, with their exact mean and covariance. Parameters are logarithms
-of probabilities, in which a flat Dirichlet table has the density of the product of its entries.
+Counts of cells are taken as normal, with their exact mean and covariance, but for NUTS, which takes
+cells as independent. Parameters are logarithms of probabilities, in which the density of a
+Dirichlet table is the product of its entries, each to the power of its weight.
 """
 
 import argparse
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations, pairwise
 from time import process_time
 
 import numpy as np
 import pandas as pd
+import pymc as pm
+import pytensor.tensor as pt
+from arviz_stats.base import array_stats
 from numba import njit
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import gammaln, softmax
 
-CLASSES, SIGMA, ITERATIONS = 20, 50.0, 2_500
+import pymc_dapper as pmd
+from pymc_dapper.kernels.effective_draws import effective_draws
+from pymc_dapper.microdata.columns import read_columns
+from pymc_dapper.microdata.latent_classes import LEAST
+
+CLASSES, SIGMA, ITERATIONS = 50, 50.0, 2_500
+TUNE, DRAWS = 600, 600
 LEFT_OUT = ["fnlwgt", "capital-gain", "capital-loss", "native-country"]
+
+
+def name(columns):
+    return " ".join(map(str, columns))
 
 
 @dataclass(frozen=True)
@@ -38,6 +56,15 @@ class Problem:
     @property
     def pairs(self):
         return list(combinations(range(len(self.sizes)), 2))
+
+    @cached_property
+    def weights(self):
+        """Of each column: the prior weights of its categories in a class."""
+        tables = {name(at): x for at, x in zip(self.pairs, self.released, strict=True)}
+        noise = pmd.GaussianMechanism(self.sigma)
+        queries = [pmd.Query(key, x, noise, key.split()) for key, x in tables.items()]
+        columns = read_columns(pmd.Release(queries), self.n)
+        return [LEAST + columns.shares(str(c)) for c in range(len(self.sizes))]
 
     def split(self, logits, classes):
         """Probabilities of classes, and a table of each column."""
@@ -81,11 +108,12 @@ def loss(logits, problem, classes, weight):
     slope = problem.n * (slope + slope.T)
     of_tables = p[:, None] * (every @ slope)
     of_p = 0.5 * np.einsum("ka,ab,kb->k", every, slope, every)
-    gradient = []
-    for x, by in [(p, of_p), *((t, of_tables[:, a]) for t, a in zip(tables, at, strict=True))]:
-        value -= weight * np.log(x).sum()
+    gradient, parts = [], [of_p, *(of_tables[:, a] for a in at)]
+    priors = [np.ones(classes), *problem.weights]
+    for x, by, prior in zip((p, *tables), parts, priors, strict=True):
+        value -= weight * (prior * np.log(x)).sum()
         gradient.append(x * (by - (x * by).sum(axis=-1, keepdims=True)))
-        gradient[-1] -= weight * (1 - x.shape[-1] * x)
+        gradient[-1] -= weight * (prior - prior.sum() * x)
     return value, np.concatenate([x.ravel() for x in gradient])
 
 
@@ -171,38 +199,45 @@ def log_marginal(problem, logits, classes=CLASSES):
     value = -0.5 * error @ error - np.log(np.diag(lower)).sum()
     weighted = solve_triangular(lower, slopes(problem, p, tables, by_class), lower=True)
     information, start = weighted.T @ weighted, 0
-    for row in (p, *(row for table in tables for row in table)):
+    rows = [(p, np.ones(classes))]
+    rows += [(x, w) for table, w in zip(tables, problem.weights, strict=True) for x in table]
+    for row, prior in rows:
         size = len(row)
         here = slice(start, start + size)
         # The last part is along the logits' common level, which nothing depends on.
-        information[here, here] += size * (np.diag(row) - np.outer(row, row)) + 1 / size
-        value, start = value + np.log(row).sum(), start + size
+        information[here, here] += prior.sum() * (np.diag(row) - np.outer(row, row)) + 1 / size
+        value, start = value + (prior * np.log(row)).sum(), start + size
     return value - 0.5 * np.linalg.slogdet(information)[1]
 
 
 @njit
-def share_out(people, of_second, sizes):
-    """Log probability that people put into two classes in turn end where they are."""
-    counts, total, found = np.ones((2, len(sizes), sizes.max())), np.zeros(2), 0.0
+def share_out(people, of_second, weights):
+    """Log probability that people put into two classes in turn end where they are.
+
+    Prior weights have a row for each column, and zeros after its categories.
+    """
+    counts, total, found = np.stack((weights, weights)), np.zeros(2), 0.0
+    whole = weights.sum(axis=1)
     for i in range(len(people)):
         if i > 1:  # the first two are one of each class
             log_odds = np.log((total[1] + 1) / (total[0] + 1))
-            for j in range(len(sizes)):
-                log_odds += np.log(counts[1, j, people[i, j]] / (total[1] + sizes[j]))
-                log_odds -= np.log(counts[0, j, people[i, j]] / (total[0] + sizes[j]))
+            for j in range(len(weights)):
+                log_odds += np.log(counts[1, j, people[i, j]] / (total[1] + whole[j]))
+                log_odds -= np.log(counts[0, j, people[i, j]] / (total[0] + whole[j]))
             found -= np.log1p(np.exp(-log_odds if of_second[i] else log_odds))
         total[of_second[i]] += 1
-        for j in range(len(sizes)):
+        for j in range(len(weights)):
             counts[of_second[i], j, people[i, j]] += 1
     return found
 
 
-def log_classes(people, sizes):
+def log_classes(people, weights):
     """Log probability of a class's people, its probabilities marginalised, and its weight's."""
     found = gammaln(len(people) + 1)
-    for column, size in zip(people.T, sizes, strict=True):
-        found += gammaln(np.bincount(column, minlength=size) + 1).sum()
-        found += gammaln(size) - gammaln(len(people) + size)
+    for column, prior in zip(people.T, weights, strict=True):
+        counts = np.bincount(column, minlength=len(prior))
+        found += (gammaln(counts + prior) - gammaln(prior)).sum()
+        found += gammaln(prior.sum()) - gammaln(len(people) + prior.sum())
     return found
 
 
@@ -217,26 +252,67 @@ def joined(problem, logits, rng, least=100, classes=CLASSES):
         ],
         axis=1,
     )
+    padded = np.zeros((len(problem.sizes), max(problem.sizes)))
+    for row, prior in zip(padded, problem.weights, strict=True):
+        row[: len(prior)] = prior
     groups = [rng.permutation(people[of == k]) for k in range(classes) if (of == k).sum() >= least]
     found = []
     for one, two in combinations(groups, 2):
         both = np.concatenate([one, two])
-        gain = log_classes(both, problem.sizes)
-        gain -= log_classes(one, problem.sizes) + log_classes(two, problem.sizes)
+        gain = log_classes(both, problem.weights)
+        gain -= log_classes(one, problem.weights) + log_classes(two, problem.weights)
         of_second = np.repeat([0, 1], [len(one), len(two)])
         rest = rng.permutation(np.delete(np.arange(len(both)), [0, len(one)]))
         order = np.concatenate([[0, len(one)], rest])
-        back = share_out(both[order], of_second[order], np.array(problem.sizes))
+        back = share_out(both[order], of_second[order], padded)
         found.append((gain + back, len(one), len(two)))
     return max(found)
+
+
+def by_nuts(problem, chains, classes=CLASSES, tune=TUNE, draws=DRAWS):
+    """Draws of all cells' probabilities, people marginalised; shape (chains, draws, cells)."""
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(classes))
+        tables = [
+            pm.Dirichlet(f"table{c}", np.tile(prior, (classes, 1)))
+            for c, prior in enumerate(problem.weights)
+        ]
+        pairs = [pt.dot((tables[j] * p[:, None]).T, tables[k]) for j, k in problem.pairs]
+        cells = problem.n * pt.concatenate([x.ravel() for x in pairs])
+        spread = pt.sqrt(problem.sigma**2 + cells)  # each count is nearly a Poisson one
+        released = np.concatenate([x.ravel() for x in problem.released])
+        pm.Normal("released", cells, spread, observed=released)
+    names, found = [x.name for x in model.free_RVs], []
+    for seed in range(chains):
+        fitted = [np.maximum(x, 1e-6) for x in problem.split(fit(problem, seed, classes), classes)]
+        start = {x: t / t.sum(axis=-1, keepdims=True) for x, t in zip(names, fitted, strict=True)}
+        options = {"random_seed": seed, "progressbar": False, "compute_convergence_checks": False}
+        idata = pm.sample(draws, tune=tune, chains=1, model=model, initvals=start, **options)
+        p, *tables = (idata.posterior[x].values[0] for x in names)
+        pairs = [np.einsum("dk,dka,dkb->dab", p, tables[j], tables[k]) for j, k in problem.pairs]
+        found.append(np.concatenate([x.reshape(draws, -1) for x in pairs], axis=1))
+    return np.array(found)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path")
     parser.add_argument("--fits", type=int, default=8)
+    parser.add_argument("--nuts", type=int, metavar="CHAINS")
     given = parser.parse_args()
-    problem, best = adult(given.path), None
+    problem = adult(given.path)
+    if given.nuts:
+        began, cells = process_time(), by_nuts(problem, given.nuts)
+        r_hat = array_stats.rhat(cells, chain_axis=0, draw_axis=1, method="rank")
+        each = [min(effective_draws(x[:, None])[0] for x in chain.T) for chain in cells]
+        print(
+            f"{given.nuts} chains of NUTS, people marginalised: R-hat above 1.1 for "
+            f"{100 * (r_hat > 1.1).mean():.0f} of 100 pair probabilities, at most "
+            f"{r_hat.max():.1f}; fewest effective draws within a chain "
+            f"{', '.join(f'{x:.0f}' for x in each)} ({process_time() - began:.0f} CPU s)"
+        )
+        return
+    best = None
     for seed in range(given.fits):
         began = process_time()
         logits = fit(problem, seed)

@@ -515,11 +515,13 @@ def test_probabilities_of_classes_add_up_to_one():
     people = np.random.default_rng(2).integers(0, SIZES, (7, 4))
     shares = [(0, 1, *rest) for rest in product((0, 1), repeat=5)]
     share_out = in_python(class_modes.share_out)
-    each = [share_out(people, np.array(x), np.array(SIZES)) for x in shares]
+    weights = np.array([[0.3, 1.2, 0.0], [0.4, 0.5, 0.6], [1.0, 1.0, 0.0], [2.0, 0.1, 0.0]])
+    each = [share_out(people, np.array(x), weights) for x in shares]
     np.testing.assert_allclose(np.exp(each).sum(), 1)
     assert np.ptp(each) > 0.5
     every = product(product(range(2), range(3)), repeat=3)  # three people of two columns
-    found = [class_modes.log_classes(np.array(x), (2, 3)) - np.log(6) for x in every]
+    weights = [np.array([0.3, 1.2]), np.array([0.4, 0.5, 0.6])]
+    found = [class_modes.log_classes(np.array(x), weights) - np.log(6) for x in every]
     np.testing.assert_allclose(np.exp(found).sum(), 1)
 
 

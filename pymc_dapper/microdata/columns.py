@@ -41,6 +41,21 @@ class Columns:
         """Of each column: the number of its categories."""
         return {column: len(labels) for column, labels in self.labels.items()}
 
+    def shares(self, column: str) -> np.ndarray:
+        """Estimate what share of all people is in each category of a column, noise and all.
+
+        The mean over the tables of that column. Cells that are hidden or below zero count as empty,
+        and one person more is spread evenly.
+        """
+        found = []
+        for query in self.tables:
+            if column in query.dims:
+                others = tuple(k for k, x in enumerate(query.dims) if x != column)
+                cells = np.ma.filled(np.ma.asarray(query.values, dtype=np.float64), 0.0)
+                people = np.maximum(np.nan_to_num(cells), 0.0).sum(axis=others)
+                found.append((people + 1 / people.size) / (people.sum() + 1))
+        return np.mean(found, axis=0)
+
     def add_number(self) -> TensorVariable | None:
         """Add the number of people to the model in context, if it isn't known; else None."""
         if len(self.numbers) == 1:

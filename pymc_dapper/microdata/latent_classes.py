@@ -10,6 +10,9 @@ from pymc_dapper.microdata.columns import read_columns
 
 CLASS = "latent_class"
 
+LEAST = 0.1
+"""What each category of a class weighs a priori, beside the share that it has of all people."""
+
 
 def latent_classes(release: Any, *, n: int | None = None, classes: int) -> pm.Model:
     """Write the model of people of latent classes behind a release of tables.
@@ -31,24 +34,33 @@ def latent_classes(release: Any, *, n: int | None = None, classes: int) -> pm.Mo
     Returns
     -------
     Model
-        With a flat prior on all tables of probabilities: ``p_latent_class``, and ``p_COLUMN`` with
-        the dims ``("latent_class", COLUMN)``; with the people, ``person_latent_class`` and
-        ``person_COLUMN``; and with a Potential ``table_NAME`` for each
-        table.
+        With the probabilities of classes, ``p_latent_class``, and a table ``p_COLUMN`` of each
+        column, with the dims ``("latent_class", COLUMN)``; with the people, ``person_latent_class``
+        and ``person_COLUMN``; and with a Potential ``table_NAME`` for each table.
 
     Raises
     ------
     TypeError, ValueError
         If the release isn't one of tables with named dims, or contradicts ``n``.
 
+    Notes
+    -----
+    Classes have a flat prior. A class's column lies a priori around the column of all people: its
+    prior is Dirichlet(0.1 + the column's shares in the release), so that it weighs little more than
+    one person (a unit information prior, Kass and Wasserman 1995). A flat prior would spread each
+    class over categories that few people have. Shares are read when the model is written, noise and
+    all; other releases, set by ``pm.set_data``, leave them as they are.
+
     References
     ----------
     Dunson, D. B. and Xing, C. (2009). Nonparametric Bayes modeling of multivariate categorical
-    data. Journal of the American Statistical Association 104.
+    data. Journal of the American Statistical Association 104. Kass, R. E. and Wasserman, L. (1995).
+    A reference Bayesian test for nested hypotheses and its relationship to the Schwarz criterion.
+    Journal of the American Statistical Association 90.
 
     Examples
     --------
-    >>> model = latent_classes(release, n=48_842, classes=20)
+    >>> model = latent_classes(release, n=48_842, classes=50)
     >>> with model:
     ...     idata = pmd.sample()
     """
@@ -62,8 +74,9 @@ def latent_classes(release: Any, *, n: int | None = None, classes: int) -> pm.Mo
         room = columns.numbers[-1]
         latent = pm.Categorical(f"person_{CLASS}", p, shape=room)
         people = {}
-        for column, size in columns.sizes.items():
-            p = pm.Dirichlet(f"p_{column}", np.ones((classes, size)), dims=(CLASS, column))
+        for column in columns.labels:
+            weights = np.tile(LEAST + columns.shares(column), (classes, 1))
+            p = pm.Dirichlet(f"p_{column}", weights, dims=(CLASS, column))
             people[column] = pm.Categorical(f"person_{column}", p[latent], shape=room)
         columns.add_tables(people, number)
     return model

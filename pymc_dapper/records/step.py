@@ -302,8 +302,7 @@ class DapperStep(Step):
         """Compare the compiled sweep with the model's own log-density."""
         rng = np.random.default_rng(0)
         self._compare(checked, self._update(checked.records, given, rng, refuse=True))
-        if self.exchange is not None:
-            self._compare(checked, self._update(checked.records, given, rng))
+        self._compare(checked, self._update(checked.records, given, rng))
 
     def _compare(self, checked: CheckedState, after: tuple[np.ndarray, ...]) -> None:
         records, (_, compiled, *_) = after[: len(self._moved)], after[len(self._moved)]

@@ -29,6 +29,21 @@ def release(n, cliques, seed=1, sigma=SIGMA):
     return pmd.Release(queries)
 
 
+def prior_of(given, columns="abc"):
+    """Weights of the categories of each column in a class: 0.1, and shares by the tables' margins.
+
+    Tables are of two columns, and shown whole.
+    """
+    found = {column: [] for column in columns}
+    for query in given:
+        if not query.dims:
+            continue
+        table = np.where(np.asarray(query.values) > 0, query.values, 0)
+        for column, people in zip(query.dims, (table.sum(axis=1), table.sum(axis=0)), strict=True):
+            found[column].append((people + 0.5) / (people.sum() + 1))
+    return {column: 0.1 + np.mean(shares, axis=0) for column, shares in found.items()}
+
+
 def log_likelihood(given, cells, columns="abc"):
     """Of each assignment of people to joint cells, shape (assignments, n): of the release."""
     size = len(columns)

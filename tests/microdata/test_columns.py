@@ -4,6 +4,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.microdata import graphical, latent_classes
+from pymc_dapper.microdata.columns import read_columns
 from tests.microdata.releases import ALL_PAIRS, CHAIN, release
 
 GIVEN = release(200, CHAIN)
@@ -36,6 +37,22 @@ def test_an_unknown_number_of_people_is_a_variable():
     )
     assert 190 < low < 203 < high < 216  # ten deviations about the total itself
     assert model["person_a"].type.shape == (int(high),)
+
+
+def test_shares_of_a_column_are_the_mean_of_its_tables():
+    hidden = pmd.GaussianMechanism(2.0).published_if(">=", 5.0)
+    given = pmd.Release(
+        [
+            query([[30.0, -4.0], [10.0, 20.0]], ("a", "b"), name="ab"),
+            pmd.Query("bc", np.array([[40.0, np.nan], [np.nan, 19.0]]), hidden, ("b", "c")),
+            query([-1.0, -2.0], "d", sigma=50.0, name="d"),
+        ]
+    )
+    columns = read_columns(given, 60)
+    np.testing.assert_allclose(columns.shares("a"), np.array([30.5, 30.5]) / 61)
+    of_b = np.array([40.5, 20.5]) / 61, np.array([40.5, 19.5]) / 60
+    np.testing.assert_allclose(columns.shares("b"), np.mean(of_b, axis=0))
+    np.testing.assert_allclose(columns.shares("d"), [0.5, 0.5])
 
 
 def test_margins_of_any_order_are_of_the_same_people():

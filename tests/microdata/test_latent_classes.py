@@ -8,6 +8,7 @@ from tests.microdata.releases import (
     assignments,
     likelihood_of_model,
     log_likelihood,
+    prior_of,
     release,
 )
 
@@ -29,6 +30,16 @@ def test_a_model_is_what_enumeration_says():
     # A twin in which the classes of one column are exchanged.
     twin = {**tables, "p_a": a[::-1]}
     assert likelihood_of_model(model, names, twin, N) != pytest.approx(expected, rel=1e-3)
+
+
+def test_classes_lie_around_all_people_with_the_weight_of_one():
+    given = release(50, ALL_PAIRS)
+    model = latent_classes(given, n=50, classes=3)
+    for column, weights in prior_of(given).items():
+        rv = model[f"p_{column}"]
+        [found] = rv.owner.op.dist_params(rv.owner)
+        np.testing.assert_allclose(found.eval(mode="FAST_COMPILE"), np.tile(weights, (3, 1)))
+        assert weights.sum() == pytest.approx(1 + 0.1 * 2)
 
 
 def test_a_column_called_as_the_classes_is_refused():

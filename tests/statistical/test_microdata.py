@@ -1,6 +1,6 @@
 """The ready-made models of microdata, sampled, against all that few people can be."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -12,7 +12,7 @@ import pymc_dapper as pmd
 from pymc_dapper.microdata import graphical, latent_classes, shares
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
-from tests.microdata.releases import ALL_PAIRS, CHAIN, SIGMA, release
+from tests.microdata.releases import ALL_PAIRS, CHAIN, SIGMA, prior_of, release
 from tests.monte_carlo import z_scores
 
 N = 4
@@ -34,12 +34,14 @@ class Exact:
 class People:
     """All that people can be: how many are in each cell of their columns, a, b and c last.
 
-    ``given`` are the columns that each is given. Tables of probabilities are flat, integrated out.
+    ``given`` are the columns that each is given. Tables of probabilities are integrated out. Their
+    priors are flat, but for those columns whose weights are ``weights``.
     """
 
     sizes: tuple
     given: dict
     numbers: range
+    weights: dict = field(default_factory=dict)
 
     def __post_init__(self):
         n_cells = int(np.prod(self.sizes))
@@ -62,8 +64,10 @@ class People:
         by_cell = self.cells.reshape(len(self.cells), -1)
         total = gammaln(by_cell.sum(axis=1) + 1) - gammaln(by_cell + 1).sum(axis=1)
         for column, given in self.given.items():
-            table, k = self.margin((*given, column)), self.sizes[column]
-            rows = gammaln(k) - gammaln(k + table.sum(axis=-1)) + gammaln(table + 1).sum(axis=-1)
+            table = self.margin((*given, column))
+            weights = np.asarray(self.weights.get(column, np.ones(self.sizes[column])))
+            rows = (gammaln(table + weights) - gammaln(weights)).sum(axis=-1)
+            rows += gammaln(weights.sum()) - gammaln(weights.sum() + table.sum(axis=-1))
             total = total + rows.reshape(len(rows), -1).sum(axis=1)
         return total
 
@@ -142,11 +146,16 @@ def test_people_of_latent_classes_are_those_of_enumeration():
     rows = read_model(model, records, model.initial_point()).plan.rows
     assert isinstance(rows, RowsByCell)
     _, draws = sampled(model)
-    people = People((CLASSES, 2, 2, 2), OF_CLASSES, range(N, N + 1))
+    weights = dict(enumerate(prior_of(given).values(), 1))
+    people = People((CLASSES, 2, 2, 2), OF_CLASSES, range(N, N + 1), weights)
     seen = [gaussian(people, query) for query in given]
     assert worst(draws, people, people.posterior(*seen)) < 4
-    twin = People((CLASSES, 2, 2, 2), dict.fromkeys(range(4), ()), range(N, N + 1))
-    assert worst(draws, twin, twin.posterior(*seen)) > 8
+    independent = dict.fromkeys(range(4), ())
+    for twin in (
+        People((CLASSES, 2, 2, 2), independent, range(N, N + 1), weights),
+        People((CLASSES, 2, 2, 2), OF_CLASSES, range(N, N + 1)),  # with flat priors
+    ):
+        assert worst(draws, twin, twin.posterior(*seen)) > 8
 
 
 @pytest.mark.long
@@ -198,7 +207,8 @@ def test_an_unknown_number_of_people_is_that_of_enumeration():
     low, high = (
         x.eval(mode="FAST_COMPILE") for x in model["n"].owner.op.dist_params(model["n"].owner)
     )
-    people = People((2, 2, 2, 2), OF_CLASSES, range(int(low), int(high) + 1))
+    weights = dict(enumerate(prior_of(given).values(), 1))
+    people = People((2, 2, 2, 2), OF_CLASSES, range(int(low), int(high) + 1), weights)
     numbers = people.cells.reshape(len(people.cells), -1).sum(axis=1)
     seen = [gaussian(people, query) for query in given if query.dims]
     exact = people.posterior(*seen, stats.norm(numbers, sigma).logpdf(3.4))

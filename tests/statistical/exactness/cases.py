@@ -13,6 +13,7 @@ import pytensor.tensor as pt
 from scipy.stats import laplace, norm
 
 import pymc_dapper as pmd
+from tests.microdata.releases import prior_of
 
 
 @dataclass(frozen=True)
@@ -511,8 +512,8 @@ def chain_of_columns(rng, size):
 
 def columns_of_classes(rng, size):
     """Three classes, and each column given them."""
-    p = rng.dirichlet([1, 1, 1], size)
-    tables = {f"p_{column}": rng.dirichlet([1, 1], (*size, 3)) for column in "abc"}
+    p, weights = rng.dirichlet([1, 1, 1], size), prior_of(release_of_pairs(TABLES))
+    tables = {f"p_{column}": rng.dirichlet(weights[column], (*size, 3)) for column in "abc"}
     z = categories(rng, p, PEOPLE)
     people = {f"person_{column}": following(rng, tables[f"p_{column}"], z) for column in "abc"}
     return {"p_latent_class": p, "person_latent_class": z} | tables | people
