@@ -1,7 +1,7 @@
 """Modes of latent classes behind noisy counts of pairs: how likely each is, and if moves cross.
 
     python -m benchmarks.class_modes ../shared/data/adult.csv.gz --fits 8
-    python -m benchmarks.class_modes ../shared/data/adult.csv.gz --nuts 4
+    python -m benchmarks.class_modes ../shared/data/adult.csv.gz --nuts 2 --classes 20
 
 Classes are fitted to the tables from random starts, with the priors of `latent_classes`. Of each
 fit: its marginal likelihood, by Laplace's approximation with people marginalised; then two classes
@@ -298,11 +298,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path")
     parser.add_argument("--fits", type=int, default=8)
+    parser.add_argument("--classes", type=int, default=CLASSES)
     parser.add_argument("--nuts", type=int, metavar="CHAINS")
     given = parser.parse_args()
     problem = adult(given.path)
     if given.nuts:
-        began, cells = process_time(), by_nuts(problem, given.nuts)
+        began, cells = process_time(), by_nuts(problem, given.nuts, given.classes)
         r_hat = array_stats.rhat(cells, chain_axis=0, draw_axis=1, method="rank")
         each = [min(effective_draws(x[:, None])[0] for x in chain.T) for chain in cells]
         print(
@@ -315,10 +316,13 @@ def main():
     best = None
     for seed in range(given.fits):
         began = process_time()
-        logits = fit(problem, seed)
-        p, value = problem.split(logits, CLASSES)[0], log_marginal(problem, logits)
+        logits = fit(problem, seed, given.classes)
+        p = problem.split(logits, given.classes)[0]
+        value = log_marginal(problem, logits, given.classes)
         best = value if best is None else best
-        accepted, one, two = joined(problem, logits, np.random.default_rng(seed))
+        accepted, one, two = joined(
+            problem, logits, np.random.default_rng(seed), classes=given.classes
+        )
         print(
             f"start {seed}: {(problem.n * p > 50).sum()} classes of 50 people or more, log "
             f"marginal likelihood {value - best:+.0f} to start 0's; classes of {one:,} and "

@@ -88,7 +88,7 @@ class Compilations(event.Listener):
 
 
 def first_draw(workload, way):
-    """From the call of `pmd.sample`, or of `pm.sample` with PyMC's own steps, to one draw.
+    """From the call of `pmd.sample`, or of `pm.sample` with its own or idle steps, to one draw.
 
     With where the CPU time goes, the import of `pymc_dapper` among it. What it imports only when it
     is asked for counts there, or is part of the seconds in which the model is written. What all
@@ -107,6 +107,8 @@ def first_draw(workload, way):
     with parts() as found:
         if way == "pymc_dapper":
             pmd.sample(1, model=model, **options)
+        elif way == "idle":
+            pm.sample(1, model=model, step=[NoOpStep(model.value_vars, model=model)], **options)
         else:
             pm.sample(1, model=model, nuts_sampler="pymc", **options)
     seconds, of_cpu = perf_counter() - began, cpu_seconds() - began_cpu

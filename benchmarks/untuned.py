@@ -3,6 +3,8 @@
     python -m benchmarks.untuned                 all of them: CPU seconds cold, and again
     python -m benchmarks.untuned columns:10      some; `columns:d` has d columns and all pairs
 
+With `--idle` first, PyMC's part is measured, too: `pm.sample` with a step that does nothing.
+
 Each is measured in a process of its own, with a cache of its own. The package's bytecode is made
 before, as an installed one has it.
 """
@@ -315,9 +317,9 @@ def build(name):
     return columns(int(d)) if name == "columns" else UNTUNED[name]()
 
 
-def measured(name):
+def measured(name, way="pymc_dapper"):
     """CPU seconds to the first draw of a model, with an empty cache and then again."""
-    job = json.dumps({"task": "first_draw", "workload": name, "way": "pymc_dapper"})
+    job = json.dumps({"task": "first_draw", "workload": name, "way": way})
     with tempfile.TemporaryDirectory() as folder:
         flags = f"{os.environ.get('PYTENSOR_FLAGS', '')},base_compiledir={folder}".strip(",")
         environment = os.environ | {"PYTENSOR_FLAGS": flags, "OMP_NUM_THREADS": "1"}
@@ -335,10 +337,12 @@ def measured(name):
 def main(names):
     """Print a line for each model: CPU seconds, and how many times what example 2 takes."""
     compileall.compile_dir(Path(pmd.__file__).parent, quiet=1)
+    idle, names = names[:1] == ["--idle"], [x for x in names if x != "--idle"] or UNTUNED
     peer = measured(PEER)
     print(f"{PEER}: {peer[0]:.1f} s cold, {peer[1]:.2f} s again", flush=True)
-    for name in names or UNTUNED:
-        found = measured(name)
+    for name, way in ((x, way) for x in names for way in ("pymc_dapper", *["idle"] * idle)):
+        found = measured(name, way)
+        name = f"{name}, PyMC with an idle step" if way == "idle" else name
         if isinstance(found, str):
             print(f"{name}: {found}", flush=True)
             continue

@@ -26,8 +26,8 @@ noisy tables have `BoundaryStep` instead (`reading.tables`, `kernels.boundaries`
 parameters have no fitted distribution, and one evaluation of all people moves none of them far. It
 moves one boundary at a time, between two categories of a row, and evaluates only the people that it
 passes. Those of columns that others are given are weighed by these others' probabilities: they
-don't follow. On the Adult data (48,842 people, ten columns, 45 tables with noise of 50, 20 classes)
-effective draws of pair probabilities per 1,000 iterations, in a prototype of one chain:
+don't follow. On the Adult data (48,842 people, ten columns, 45 tables with noise of 50, 20 classes
+with flat priors) effective draws of pair probabilities per 1,000 iterations, in a prototype of one chain:
 
 ========================================== ===== ===== ======
 moves added to people and tables in turn   worst 5 %   median
@@ -59,6 +59,7 @@ draws, all others as many as before. To move all that are slow would take as lon
 What holds the worst pairs are the classes. They have many modes of about the same marginal
 likelihood (`benchmarks.class_modes`), and nothing that was tried gets from one to another:
 
+- People marginalised: chains of NUTS on the tables' likelihood differ as much (with ``--nuts``).
 - Splitting and joining classes, people allotted in turn (Dahl 2005): given the people, the log
   acceptance of joining two classes of 100 people or more was -1,800 or less. A split takes one or
   two people off, with -6 to -20, or more with less. Classes of 10 people split and join, which
