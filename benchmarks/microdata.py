@@ -108,6 +108,7 @@ def ours(given, people, sweeps):
     step = pmd.DapperStep([x for x in model.free_RVs if x.name.startswith("person")], model=model)
     step.setup_chain(np.random.default_rng(1), tune=0, draws=1)
     point = model.initial_point()
+    point |= {x: np.zeros_like(value) for x, value in point.items() if x.startswith("p_")}
     parameters, records = step._given(point), step._records(point)
 
     def once():

@@ -27,7 +27,8 @@ parameters have no fitted distribution, and one evaluation of all people moves n
 moves one boundary at a time, between two categories of a row, and evaluates only the people that it
 passes. Those of columns that others are given are weighed by these others' probabilities: they
 don't follow. On the Adult data (48,842 people, ten columns, 45 tables with noise of 50, 20 classes
-with flat priors) effective draws of pair probabilities per 1,000 iterations, in a prototype of one chain:
+with flat priors) effective draws of pair probabilities per 1,000 iterations, in a prototype of one
+chain:
 
 ========================================== ===== ===== ======
 moves added to people and tables in turn   worst 5 %   median
