@@ -122,12 +122,9 @@ def _read_conditional(
         if not isinstance(rv.owner.op, gaussian.NORMAL):
             check_prior(rv.owner.op)
         _check_support(view.model, rv)
-    shapes = [view.shape(rv) for rv in rvs]
     # In double precision, whatever the model's precision.
-    thetas = [
-        pt.tensor(rv.name, dtype="float64", shape=shape)
-        for rv, shape in zip(rvs, shapes, strict=True)
-    ]
+    thetas = [pt.tensor(rv.name, dtype="float64", shape=view.shape(rv)) for rv in rvs]
+    shapes = [theta.type.shape for theta in thetas]
     parameters = dict(zip(rvs, thetas, strict=True))
     family = read_children(view, parameters, present)
     names = {rv.name for rv in rvs}

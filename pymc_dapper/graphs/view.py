@@ -9,7 +9,8 @@ from pymc import Model
 from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import explicit_graph_inputs, graph_inputs, io_toposort
+from pytensor.graph.rewriting.utils import rewrite_graph
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.variable import TensorVariable
@@ -77,9 +78,8 @@ class ModelView:
         shapes = {x: x.type.shape for x in self.model.value_vars}
         for x in (x for x, shape in shapes.items() if None in shape):
             rv = self.model.values_to_rvs[x]
-            if self.model.rvs_to_transforms[rv] is None:
-                shapes[x] = self.shape(rv)
-            else:
+            shapes[x] = self.shape(rv)
+            if self.model.rvs_to_transforms[rv] is not None:
                 shapes[x] = np.shape(initial_point(self.model)[x.name])
         return {x: x.type.clone(shape=shape)(name=x.name) for x, shape in shapes.items()}
 
@@ -168,13 +168,19 @@ class ModelView:
         return {shared: x for shared, x in self.data.items() if x in inputs}
 
     def shape(self, rv: TensorVariable) -> tuple[int, ...]:
-        """Return the shape of a random variable."""
+        """Return the shape of a random variable; refuse one that depends on draws."""
         if None not in rv.type.shape:
             return tuple(rv.type.shape)
         [shape] = rebuild([rv.shape], self.dims)
-        # Rewriting finds the shape without a draw.
-        mode = Mode(linker="py", optimizer="fast_compile")
-        return tuple(int(length) for length in shape.eval(mode=mode))
+        # Rewriting finds the shape without a draw, unless it depends on one.
+        shape = rewrite_graph(shape, include=("fast_compile",), clone=False)
+        if drawn := [x.name for x in self.model.free_RVs if x in ancestors([shape])]:
+            raise ReadingError(
+                f"the length of '{rv.name}' depends on '{drawn[0]}'. Give '{rv.name}' room for all "
+                f"that there may be, and write pt.switch(pmd.present({drawn[0]}, room), {rv.name}, "
+                "0) in a statistic"
+            )
+        return tuple(int(length) for length in shape.eval(mode=Mode("py", None)))
 
 
 def stand_in(shared: SharedVariable) -> TensorVariable:

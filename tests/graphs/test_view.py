@@ -99,3 +99,17 @@ def test_data_that_do_not_fit_are_named(model):
         pm.Potential("release", (model["y"] - pm.Data("released", np.ones(3))) ** 2)
     with pytest.raises(ReadingError, match="'release' can't be evaluated with the shapes"):
         view_of(model).log_densities([model["release"]])
+
+
+@pytest.mark.parametrize("law", [pm.Normal, pm.Beta])
+def test_a_length_that_is_drawn_is_refused(law):
+    with pm.Model() as model:
+        n = pm.Poisson("n", 10)
+        law("x", 1, 1, shape=(n, 2))
+    message = "the length of 'x' depends on 'n'.*room.*pmd.present"
+    with pytest.raises(ReadingError, match=message):
+        _ = view_of(model).values
+    with pm.Model() as model:
+        among = pm.Data("among", np.array(7))
+        law("y", 1, 1, shape=law("x", 1, 1, shape=among).shape)
+    assert [x.type.shape for x in view_of(model).values.values()] == [(7,), (7,)]

@@ -67,11 +67,8 @@ def read_tables(people: ModelReading, free: Sequence[TensorVariable]) -> TablesR
         _is_own(people, *each) for each in zip(rvs, people.rvs, strict=True)
     ):
         return None
-    shapes = [view.shape(rv) for rv in rvs]
-    thetas = [
-        pt.tensor(rv.name, dtype="float64", shape=shape)
-        for rv, shape in zip(rvs, shapes, strict=True)
-    ]
+    thetas = [pt.tensor(rv.name, dtype="float64", shape=view.shape(rv)) for rv in rvs]
+    shapes = [theta.type.shape for theta in thetas]
     concentrations = view.at_values([_parameter(rv) for rv in rvs])
     probabilities = view.at_values(rvs)
     to_values = view.forward(dict(zip(rvs, thetas, strict=True)))
