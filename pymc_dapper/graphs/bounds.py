@@ -1,7 +1,8 @@
 """Bounds of a graph's variables that hold for all inputs."""
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf, log, prod, sqrt
+from itertools import product
+from math import inf, prod
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +18,13 @@ from pytensor.tensor.subtensor import IncSubtensor
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.rebuild import dependent_variables
 
-LARGEST_EXPONENT = 700.0
-"""Bounds of a number that is finite in double precision."""
+LARGEST_AT_ENDS = (
+    *(ps.Add, ps.Sub, ps.Neg, ps.Mul, ps.TrueDiv, ps.Reciprocal, ps.Abs, ps.Sqr, ps.Sqrt, ps.Pow),
+    *(ps.ScalarMinimum, ps.ScalarMaximum, ps.Clip, ps.GE, ps.GT, ps.LE, ps.LT, ps.Identity),
+    *(ps.Floor, ps.Ceil, ps.RoundHalfToEven, ps.Trunc, ps.Exp, ps.Log),
+    *(ps.Sigmoid, ps.Softplus, ps.Tanh, Erf, Erfc),
+)
+"""Functions that, in each input, only rise or only fall on either side of zero."""
 
 
 class Bounds(NamedTuple):
@@ -31,7 +37,7 @@ class Bounds(NamedTuple):
 
 
 ANY_NUMBER = Bounds(-inf, inf)
-TRUTH_VALUE = Bounds(0.0, 1.0)
+TRUTH_VALUE, ZERO = Bounds(0.0, 1.0), Bounds(0.0, 0.0)
 
 
 def always_true(condition: Variable, known: Mapping[Variable, Bounds]) -> bool:
@@ -85,17 +91,15 @@ def _of_input(x: Variable) -> Bounds | None:
 def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
     match ops.action_of(node.op, node):
         case _ if (on_entries := ops.scalar_of(node)) is not None:
-            return _of_scalars(on_entries, node, inputs)
+            return _of_scalars(on_entries, inputs)
         case ops.Keeps() | ops.Reduces(by=ps.AND() | ps.ScalarMaximum() | ps.ScalarMinimum()):
             return inputs[0]
         case ops.Moves(inputs=taken):
             return _union([inputs[k] for k in taken])
         case ops.Increments():
             # All increments may go to one entry, or none.
-            increment, none = inputs[1], Bounds(0.0, 0.0)
-            increments = _sum(_union([increment, none]), _number_of_increments(node))
-            known = [x for x in (inputs[0], increments) if x is not None]
-            return _add(*known) if len(known) == 2 else None
+            increments = _sum(_union([inputs[1], ZERO]), _number_of_increments(node))
+            return _of_scalars(ps.add, [inputs[0], increments])
         case ops.Reduces(by=ps.Add(), axes=axes):
             return _sum(inputs[0], _number_of_terms(node, axes))
         case ops.Measures() if None not in node.inputs[0].type.shape:
@@ -104,7 +108,7 @@ def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
             return Bounds(float(min(lengths)), float(max(lengths))) if lengths else None
     match node.op:
         case ps.ScalarOp():
-            return _of_scalars(node.op, node, inputs)
+            return _of_scalars(node.op, inputs)
         case Softmax() | Eye():
             return TRUTH_VALUE if isinstance(node.op, Eye) or inputs[0] is not None else None
         case ARange():
@@ -134,7 +138,7 @@ def _sum(x: Bounds | None, n_terms: int | None) -> Bounds | None:
         return None
     if n_terms is None:
         return Bounds(min(0.0, -inf if x.low < 0 else 0.0), inf if x.high > 0 else 0.0, x.finite)
-    return Bounds(_times(x.low, n_terms), _times(x.high, n_terms), x.finite)
+    return _at_ends(ps.mul, [x, Bounds(n_terms, n_terms)])
 
 
 def _union(bounds: Sequence[Bounds | None]) -> Bounds | None:
@@ -148,7 +152,7 @@ def _union(bounds: Sequence[Bounds | None]) -> Bounds | None:
     )
 
 
-def _of_scalars(op: ps.ScalarOp, node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
+def _of_scalars(op: ps.ScalarOp, inputs: Sequence[Bounds | None]) -> Bounds | None:
     """Bounds of an operation on numbers, entry by entry."""
     if isinstance(op, ps.Switch):
         return _union(inputs[1:])
@@ -158,137 +162,49 @@ def _of_scalars(op: ps.ScalarOp, node: Apply, inputs: Sequence[Bounds | None]) -
     if len(known) < len(inputs):
         return None
     match op:
-        case ps.Add():
-            return _fold(_add, known)
-        case ps.Sub():
-            return _add(known[0], _negative(known[1]))
-        case ps.Mul():
-            return _fold(_product, known)
-        case ps.TrueDiv():
-            reciprocal = _reciprocal(known[1])
-            return None if reciprocal is None else _product(known[0], reciprocal)
-        case ps.Reciprocal():
-            return _reciprocal(known[0])
-        case ps.ScalarMinimum():
-            return _fold(lambda a, b: _by_ends(min, a, b), known)
-        case ps.ScalarMaximum():
-            return _fold(lambda a, b: _by_ends(max, a, b), known)
-        case ps.GE() | ps.GT() | ps.LE() | ps.LT():
-            return _compare(op, *known)
-        case ps.AND():
-            return Bounds(min(x.low for x in known), min(x.high for x in known))
-        case ps.OR():
-            return Bounds(max(x.low for x in known), max(x.high for x in known))
-        case ps.EQ() | ps.NEQ():
-            return TRUTH_VALUE
-    return _of_scalar(op, known)
-
-
-def _of_scalar(op: ps.ScalarOp, known: Sequence[Bounds]) -> Bounds | None:
-    """Bounds of a function of one number."""
-    x = known[0]
-    match op:
-        case ps.Identity():
-            return x
         case ps.Cast():
-            if op.o_type.dtype == "bool":
-                return TRUTH_VALUE if x.low <= 0 else Bounds(1.0, 1.0)
-            if op.o_type.dtype.startswith("float"):
-                return x
-            return Bounds(float(np.floor(x.low)), float(np.ceil(x.high))) if x.finite else None
-        case ps.Floor() | ps.Ceil() | ps.RoundHalfToEven() | ps.Trunc():
-            return Bounds(float(np.floor(x.low)), float(np.ceil(x.high)), x.finite)
-        case ps.Neg():
-            return _negative(x)
-        case ps.Abs():
-            return _magnitude(x)
-        case ps.Sqr():
-            return _power(x, 2)
-        case ps.Pow() if known[1].low == known[1].high and known[1].low in (1, 2, 3, 4):
-            return _power(x, int(known[1].low))
-        case ps.Sqrt() if x.low >= 0:
-            return Bounds(sqrt(x.low), sqrt(x.high), x.finite)
-        case ps.Exp():
-            return Bounds(_exp(x.low), _exp(x.high), x.high < LARGEST_EXPONENT)
-        case ps.Log() if x.low > 0:
-            return Bounds(log(x.low), log(x.high) if x.high < inf else inf, x.finite)
-        case ps.Sigmoid():
-            return TRUTH_VALUE
-        case ps.Softplus():
-            return Bounds(0.0, inf, x.finite)
-        case ps.Tanh() | ps.Sin() | ps.Cos() if x.finite:
-            return Bounds(-1.0, 1.0)
-        case Erf():
-            return Bounds(-1.0, 1.0)
-        case Erfc():
-            return Bounds(0.0, 2.0)
-        case ps.Clip():
-            _, low, high = known
-            # NumPy's rules for swapped bounds would be wrong here.
-            return _by_ends(min, _by_ends(max, x, low), high) if low.high <= high.low else None
-    return None
-
-
-def _fold(function, operands: Sequence[Bounds]) -> Bounds | None:  # type: ignore[no-untyped-def]
-    result: Bounds | None = operands[0]
-    for operand in operands[1:]:
-        result = None if result is None else function(result, operand)
-    return result
-
-
-def _add(a: Bounds, b: Bounds) -> Bounds | None:
-    for x, y in ((a, b), (b, a)):
-        if not x.finite and not y.finite and x.high == inf and y.low == -inf:
+            return _cast(op, known[0])
+        case ps.AND() | ps.OR():
+            chosen = min if isinstance(op, ps.AND) else max
+            return Bounds(chosen(x.low for x in known), chosen(x.high for x in known))
+        case ps.Sin() | ps.Cos():
+            return Bounds(-1.0, 1.0) if known[0].finite else None
+        case ps.Pow() if not known[1].low == known[1].high in (1, 2, 3, 4):
             return None
-    return Bounds(a.low + b.low, a.high + b.high, a.finite and b.finite)
-
-
-def _product(a: Bounds, b: Bounds) -> Bounds | None:
-    for x, y in ((a, b), (b, a)):
-        if not x.finite and y.low <= 0 <= y.high:
+        case ps.TrueDiv() | ps.Reciprocal() if known[-1].low <= 0 <= known[-1].high:
             return None
-    ends = [_times(x, y) for x in (a.low, a.high) for y in (b.low, b.high)]
-    return Bounds(min(ends), max(ends), a.finite and b.finite)
+        case ps.Clip() if known[1].high > known[2].low:
+            return None  # NumPy's rules for swapped bounds
+        case ps.Add() | ps.Mul() | ps.ScalarMinimum() | ps.ScalarMaximum():
+            found: Bounds | None = known[0]
+            for other in known[1:]:
+                found = found and _at_ends(op, [found, other])
+            return found
+    return _at_ends(op, known) if isinstance(op, LARGEST_AT_ENDS) else None
 
 
-def _times(x: float, y: float) -> float:
-    """Multiply bounds; zero times a bound that is only approached is zero."""
-    return 0.0 if x == 0 or y == 0 else x * y
+def _at_ends(op: ps.ScalarOp, inputs: Sequence[Bounds]) -> Bounds | None:
+    """Bounds of a function that is least, and largest, at ends of its inputs or at zeros."""
+    low, high, finite = inf, -inf, all(x.finite for x in inputs)
+    ends = [[x.low, x.high, *([0.0] if x.low < 0 < x.high else [])] for x in inputs]
+    with np.errstate(all="ignore"):
+        for at in product(*ends):
+            value = float(op.impl(*map(np.float64, at)))
+            beyond = [x.finite for x, end in zip(inputs, at, strict=True) if abs(end) == inf]
+            if np.isnan(value):
+                if len(inputs) == 1 or not any(beyond):
+                    return None
+                continue  # of arithmetic, where an infinite end is only approached
+            low, high = min(low, value), max(high, value)
+            # One that comes from finite numbers is reached; so is that of an exponential.
+            finite &= abs(value) < inf or (bool(beyond) and not isinstance(op, ps.Exp))
+    # If nothing is left, an input is zero.
+    return Bounds(low, high, finite or (low > -inf and high < inf)) if low <= high else ZERO
 
 
-def _reciprocal(x: Bounds) -> Bounds | None:
-    if x.low <= 0 <= x.high:
-        return None
-    low, high = (0.0 if abs(end) == inf else 1 / end for end in (x.high, x.low))
-    return Bounds(low, high)
-
-
-def _negative(x: Bounds) -> Bounds:
-    return Bounds(-x.high, -x.low, x.finite)
-
-
-def _magnitude(x: Bounds) -> Bounds:
-    ends = abs(x.low), abs(x.high)
-    return Bounds(0.0 if x.low <= 0 <= x.high else min(ends), max(ends), x.finite)
-
-
-def _power(x: Bounds, power: int) -> Bounds:
-    ends = x if power % 2 else _magnitude(x)
-    return Bounds(ends.low**power, ends.high**power, x.finite)
-
-
-def _exp(x: float) -> float:
-    return inf if x > LARGEST_EXPONENT else exp(x)
-
-
-def _by_ends(choose, a: Bounds, b: Bounds) -> Bounds:  # type: ignore[no-untyped-def]
-    low, high = choose(a.low, b.low), choose(a.high, b.high)
-    return Bounds(low, high, (a.finite and b.finite) or (low > -inf and high < inf))
-
-
-def _compare(op: ps.ScalarOp, a: Bounds, b: Bounds) -> Bounds:
-    if isinstance(op, ps.LE | ps.LT):
-        a, b = b, a
-    strict = isinstance(op, ps.GT | ps.LT)
-    certain = a.low > b.high if strict else a.low >= b.high
-    return Bounds(1.0, 1.0) if certain else TRUTH_VALUE
+def _cast(op: ps.Cast, x: Bounds) -> Bounds | None:
+    if op.o_type.dtype == "bool":
+        return TRUTH_VALUE if x.low <= 0 else Bounds(1.0, 1.0)
+    if op.o_type.dtype.startswith("float"):
+        return x
+    return Bounds(float(np.floor(x.low)), float(np.ceil(x.high))) if x.finite else None
