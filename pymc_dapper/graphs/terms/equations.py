@@ -1,6 +1,7 @@
 """What a factor requires exactly: linear sums of counts that are zero, or else it is -inf."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytensor.tensor as pt
@@ -20,11 +21,22 @@ from pymc_dapper.graphs.terms.roles import (
     Role,
 )
 
+Equalities = tuple[tuple[LinearEntries, bool], ...]
 
-def equality(
-    node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
-) -> tuple[LinearEntries, bool] | None:
-    """Return linear sums, and whether a condition holds where they are zero, or elsewhere."""
+
+def equalities(
+    node: Apply,
+    roles: Sequence[Role],
+    entries: Sequence[Entrywise],
+    shape: tuple[int, ...],
+    *,
+    at_least: bool,
+) -> Equalities:
+    """Return linear sums that are zero where a condition is true, or where it is false.
+
+    With ``at_least``, conditions may say more than that, or less: another condition beside it, or a
+    tolerance.
+    """
     scalar_op = ops.scalar_of(node)
     if isinstance(scalar_op, ps.EQ | ps.NEQ) and all(
         isinstance(role, Fixed | Linear) for role in roles
@@ -39,16 +51,31 @@ def equality(
         ]
         role = linear.elemwise(difference, in_float, shape)
         assert isinstance(role, Linear)
-        return LinearEntries(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)
-    if isinstance(roles[0], Entrywise) and roles[0].equality is not None:
-        rows, if_zero = roles[0].equality
-        if isinstance(scalar_op, ps.Cast | ps.Identity):
-            return rows, if_zero
-        if isinstance(scalar_op, ps.Invert):
-            return rows, not if_zero
-        if isinstance(scalar_op, ps.Switch) and _is_indicator(node):
-            return rows, if_zero
-    return None
+        return ((LinearEntries(role.matrix, role.offset.ravel()), isinstance(scalar_op, ps.EQ)),)
+    match scalar_op:
+        case ps.Cast() | ps.Identity():
+            return entries[0].equalities
+        case ps.Switch() if _is_indicator(node):
+            return entries[0].equalities
+        case ps.Invert():
+            return tuple((rows, not if_true) for rows, if_true in entries[0].equalities)
+        case ps.AND() | ps.OR() if at_least:
+            known = (each for x in entries for each in x.equalities)
+            return tuple(each for each in known if each[1] == isinstance(scalar_op, ps.AND))
+        case ps.LT() | ps.LE() if at_least:
+            return _within(node, entries[0])
+    return ()
+
+
+def _within(node: Apply, size: Entrywise) -> Equalities:
+    """Return the linear sum whose size is compared with a constant."""
+    limit, of = linear.constant_value(node.inputs[1]), size.function.owner
+    if limit is None or of is None or size.fixed or len(size.linear) != 1:
+        return ()
+    [(scalar, rows)] = size.linear.items()
+    if not isinstance(ops.scalar_of(of), ps.Abs) or of.inputs != [scalar]:
+        return ()
+    return ((replace(rows, tolerance=float(np.max(limit))), True),)
 
 
 def required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
@@ -100,8 +127,7 @@ def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
         terms = [part.terms for part in condition.parts]
     else:
         return ()
-    known = [each.equality for each in terms if each.equality is not None]
-    return tuple(rows for rows, if_zero in known if if_zero == if_true)
+    return tuple(rows for each in terms for rows, when in each.equalities if when == if_true)
 
 
 def _is_indicator(node: Apply) -> bool:
@@ -140,8 +166,6 @@ def hard(part: Part, *, impossible_if: bool) -> Part:
     zero, minus_infinity = np.asarray(0.0), np.asarray(-np.inf)
     branches = (minus_infinity, zero) if impossible_if else (zero, minus_infinity)
     function = pt.switch(terms.function, *branches)
-    requires: tuple[LinearEntries, ...] = ()
-    if terms.equality is not None and terms.equality[1] != impossible_if:
-        requires = (terms.equality[0],)
+    requires = tuple(rows for rows, if_true in terms.equalities if if_true != impossible_if)
     both = Entrywise(terms.shape, function, terms.linear, terms.fixed, requires=requires)
     return Part(both, part.targets)

@@ -38,6 +38,8 @@ class LinearEntries:
     """Shape (size, number of cells): the coefficients."""
     offset: TensorVariable
     """Shape (size,): the values if all counts are zero."""
+    tolerance: float = 0.0
+    """Where they are said to be zero: how far from it they may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,8 @@ class Entrywise(Role):
     """The linear functions, by the function's scalars."""
     fixed: dict[Variable, TensorVariable]
     """The fixed vectors of length size, by the function's scalars."""
-    equality: tuple[LinearEntries, bool] | None = None
-    """For a truth value: whether each of these is zero (True) or not (False)."""
+    equalities: tuple[tuple[LinearEntries, bool], ...] = ()
+    """For a truth value: what is zero where it is true (True), and where it is false (False)."""
     requires: tuple[LinearEntries, ...] = ()
     """The entries are -inf if one of these isn't zero."""
 
@@ -121,7 +123,7 @@ def shaped(x: TensorVariable, shape: tuple[int, ...]) -> TensorVariable:
 
 def take_rows(rows: LinearEntries, indices: Indices) -> LinearEntries:
     """Take entries, with repetition."""
-    return LinearEntries(rows.matrix[indices], take_values(rows.offset, indices))
+    return LinearEntries(rows.matrix[indices], take_values(rows.offset, indices), rows.tolerance)
 
 
 def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:
@@ -152,15 +154,12 @@ def take(role: Role, indices: Indices, shape: tuple[int, ...]) -> Role:
 def _take_entries(role: Entrywise, indices: Indices, shape: tuple[int, ...]) -> Entrywise:
     # New scalars: the function of the original entries may still be used.
     new = {old: old.type() for old in (*role.linear, *role.fixed)}
-    equality = role.equality
-    if equality is not None:
-        equality = (take_rows(equality[0], indices), equality[1])
     return Entrywise(
         shape,
         rebuild([role.function], new)[0],
         {new[old]: take_rows(rows, indices) for old, rows in role.linear.items()},
         {new[old]: take_values(values, indices) for old, values in role.fixed.items()},
-        equality,
+        tuple((take_rows(rows, indices), if_true) for rows, if_true in role.equalities),
         tuple(take_rows(rows, indices) for rows in role.requires),
     )
 

@@ -18,7 +18,7 @@ from pymc_dapper.graphs.naming import describe, how_to_teach
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms import linear
 from pymc_dapper.graphs.terms.equations import (
-    equality,
+    equalities,
     hard,
     is_minus_infinity,
     is_positive_scaling,
@@ -52,7 +52,8 @@ class CountWalk:
 
     Counts are value variables of static shapes; their cells are numbered in this order. ``data``
     has values of shared data, for data that holds indices or coefficients. With ``keeps_fixed``,
-    the walk keeps terms that don't depend on counts, with their checks.
+    the walk keeps terms that don't depend on counts, with their checks. With ``at_least``, what is
+    required may be part of a condition, or hold within a tolerance.
     """
 
     def __init__(
@@ -61,8 +62,9 @@ class CountWalk:
         data: Mapping[Variable, np.ndarray],
         *,
         keeps_fixed: bool = False,
+        at_least: bool = False,
     ):
-        self._data, self._keeps_fixed = data, keeps_fixed
+        self._data, self._keeps_fixed, self._at_least = data, keeps_fixed, at_least
         self._scalars: dict[tuple[Variable, tuple[int, ...]], Variable] = {}
         self.roles: dict[Variable, Role] = {}  # of all that depends on the counts
         # Data whose values became part of the linear structure.
@@ -184,7 +186,7 @@ class CountWalk:
             ops.on_entries(node, [each.function for each in entries]),
             of_counts,
             fixed,
-            equality(node, roles, shape),
+            equalities(node, roles, entries, shape, at_least=self._at_least),
             required(node, entries),
         )
 
@@ -331,7 +333,7 @@ class CountWalk:
         return Reduced(
             role.shape,
             "and" if role.kind == "or" else "or",
-            tuple(_mapped(part, pt.invert, invert_equality=True) for part in role.parts),
+            tuple(_mapped(part, pt.invert, inverts=True) for part in role.parts),
         )
 
     def _switch(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
@@ -444,12 +446,11 @@ def _mapped(
     part: Part,
     function: Callable[[TensorVariable], TensorVariable],
     *,
-    invert_equality: bool = False,
+    inverts: bool = False,
 ) -> Part:
-    terms, equality = part.terms, None
-    if invert_equality and terms.equality is not None:
-        equality = (terms.equality[0], not terms.equality[1])
-    mapped = Entrywise(terms.shape, function(terms.function), terms.linear, terms.fixed, equality)
+    terms = part.terms
+    equalities = tuple((rows, not when) for rows, when in terms.equalities if inverts)
+    mapped = Entrywise(terms.shape, function(terms.function), terms.linear, terms.fixed, equalities)
     return Part(mapped, part.targets)
 
 
