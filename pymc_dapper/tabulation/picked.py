@@ -8,18 +8,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import dependent_variables
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows
-from pymc_dapper.records.reading.rows_of_others import for_others, not_separate
+from pymc_dapper.records.reading.rows_of_others import for_others
 from pymc_dapper.records.reading.rules import follow_records
 
 
@@ -47,22 +46,10 @@ def of_all_records(graph: TensorVariable, records: Sequence[TensorVariable]) -> 
     times = times.astype(np.min_scalar_type(times.max()))
     picks = _picks(terms, records, order)
     unpicked = dependent_variables(records, [terms]) - dependent_variables(picks, [terms])
-
-    def inputs_of(node: Apply, rows: Rows, found: Sequence[Variable | None]) -> list[Variable]:
-        inputs = []
-        for x, of_all in zip(node.inputs, found, strict=True):
-            made = of_all
-            if made is None and isinstance(ops.action_of(node.op, node), ops.Maps | ops.Keeps):
-                made = _spread(x, rows.axis + x.type.ndim - node.outputs[0].type.ndim, order, times)
-            elif made is None and len(order) not in getattr(x.type, "shape", ()):
-                made = x
-            if made is None or x in unpicked:
-                raise not_separate(node)
-            inputs.append(made)
-        return inputs
-
+    if any(not unpicked.isdisjoint(x.inputs) for x in io_toposort(list(picks), [terms])):
+        return graph
     try:
-        role, new = for_others(terms, picks, inputs_of)
+        role, new = for_others(terms, picks, lambda x, axis: _spread(x, axis, order, times))
     except (NotAdditiveError, UnknownOperationError):
         return graph
     if role.axis != 0 or new.type.shape[0] not in (n, None):
@@ -125,8 +112,6 @@ def _has_order(role: Role, order: np.ndarray) -> bool:
 
 def _spread(x: Variable, axis: int, order: np.ndarray, times: np.ndarray) -> Variable | None:
     """Extend public data of selected records to all, by zeros; not if one was picked twice."""
-    if axis < 0 or x.type.shape[axis] == 1:
-        return x
     values = known_value(x)
     if values is None or times.max() > 1:
         return None
