@@ -14,7 +14,7 @@ exchange, and whether that reaches all possible states.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -51,6 +51,8 @@ class Exchange(ABC):
     known: KnownTotals
     groups: Indices
     """Ints, shape (n,): the group in which each record exchanges; -1 if in none."""
+    _rule: ClassVar[tuple[str, ...]] = ("groups",)
+    """Arrays that say which pairs there are, and what they exchange."""
 
     @property
     def n_pairs(self) -> int:
@@ -60,7 +62,8 @@ class Exchange(ABC):
 
     def pairs_as(self, other: "Exchange") -> bool:
         """Whether another exchange has the same groups and the same rule."""
-        return type(self) is type(other) and np.array_equal(self.groups, other.groups)
+        same = (np.array_equal(getattr(self, x), getattr(other, x)) for x in self._rule)
+        return type(self) is type(other) and all(same)
 
     def draw_pairs(self, rng: np.random.Generator) -> Indices:
         """Draw pairs: returns all records, the pairs first, side by side, then the others."""
@@ -102,14 +105,7 @@ class ByValue(Exchange):
     b, as a number; equal contributions have the same number."""
     kinds: Indices
     """Ints, shape (n,): the kind of each record."""
-
-    def pairs_as(self, other: Exchange) -> bool:
-        """Whether another exchange has the same groups and the same rule."""
-        return (
-            isinstance(other, ByValue)
-            and super().pairs_as(other)
-            and np.array_equal(self.pair_sums[self.kinds], other.pair_sums[other.kinds])
-        )
+    _rule = ("groups", "pair_sums", "kinds")
 
     def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
         """Build the graph of the proposals."""
@@ -228,11 +224,7 @@ class ByShift(_OfAnyRecords):
     slopes: Array
     """Shape (number of groups, number of shifted entries, m): each entry's factor in each total,
     without the record's own factor."""
-
-    def pairs_as(self, other: Exchange) -> bool:
-        """Whether another exchange has the same groups and the same rule."""
-        same = isinstance(other, ByShift) and super().pairs_as(other)
-        return same and np.array_equal(self.scales, other.scales)  # type: ignore[attr-defined]
+    _rule = ("groups", "scales")
 
     def propose(self, records, proposals, first, second, u):  # type: ignore[no-untyped-def]
         """Build the graph of the proposals."""

@@ -5,6 +5,8 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+from pymc_dapper.graphs.terms.equations import requires
+from pymc_dapper.graphs.terms.walk import CountWalk
 from tests.counts.systems import read
 
 
@@ -34,3 +36,36 @@ def test_invariants_may_be_written_in_several_ways(potential):
         known.rows.matrix.toarray(), [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
     )
     np.testing.assert_array_equal(known.rows.offset.eval(mode="FAST_COMPILE"), [-4, -5])
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        lambda x: pt.eq(x.sum(), 9) & (x[0, 0] > 1),
+        lambda x: pt.abs(x.sum() - 9) < 2,
+    ],
+)
+def test_a_condition_that_says_more_or_less_stays_a_factor(condition):
+    """Of counts, what is read as an equation leaves the log-density."""
+    with pm.Model() as model:
+        x = pm.Poisson("x", 3, shape=(2, 3))
+        pm.Potential("known", pt.switch(condition(x), 0, -np.inf))
+    assert not read(model, "x").invariants
+
+
+@pytest.mark.parametrize("at_least", [True, False])
+@pytest.mark.parametrize(
+    ("condition", "tolerances"),
+    [
+        (lambda s: pt.switch(pt.eq(s, 9) & (s > 1), 0, -np.inf), [0.0]),
+        (lambda s: pt.switch(pt.neq(s, 9) | (s > 1), -np.inf, 0), [0.0]),
+        (lambda s: pt.switch(pt.abs(s - 9) < 2, 0, -np.inf), [2.0]),
+        (lambda s: pt.switch((pt.abs(s - 9) < 2) & pt.eq(s, 9), 0, -np.inf), [2.0, 0.0]),
+        (lambda s: pt.switch(pt.eq(s, 9) | (s > 1), 0, -np.inf), []),
+        (lambda s: pt.switch(pt.abs(s - 9) < 2, -np.inf, 0), []),
+    ],
+)
+def test_more_equations_are_found_where_the_factor_stays(condition, tolerances, at_least):
+    total = pt.lvector("total").type.clone(shape=(1,))()
+    role = CountWalk([total], {}, at_least=at_least).follow(condition(total))
+    assert [rows.tolerance for rows in requires(role)] == (tolerances if at_least else [])
