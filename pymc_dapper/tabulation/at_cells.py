@@ -4,26 +4,17 @@ A cell is a distinct row of a record's public data (covariates, groups, answers)
 values of its variables. Arrays with a row for each record are never computed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Variable
 from pytensor.graph.traversal import ancestors
 from pytensor.tensor.basic import Alloc, ARange
-from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.reshape import JoinDims
-from pytensor.tensor.shape import Reshape
-from pytensor.tensor.subtensor import (
-    AdvancedSubtensor,
-    Subtensor,
-    indices_from_subtensor,
-)
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs import ops
+from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.naming import describe
-from pymc_dapper.records.reading.rows_of_others import for_others, with_length
+from pymc_dapper.records.reading.rows_of_others import for_others, not_separate, with_length
 from pymc_dapper.tabulation.errors import TabulationError
 
 Leaf = Callable[[TensorVariable, int], TensorVariable]
@@ -52,12 +43,6 @@ class AtCells:
             raise TabulationError(f"{graph} has no entry for each record along its first axis")
         return new
 
-    def _aligned(self, x: Variable, axis: int) -> Variable:
-        """Return a public input at the cells, if it has an entry for each record."""
-        if axis < 0 or x.type.shape[axis] == 1:
-            return x
-        return self._rows(x, axis)
-
     def _rows(self, x: Variable, axis: int) -> TensorVariable:
         """Return a public graph at the cells, from the arrays that it is computed from."""
         key = (x, axis)
@@ -66,79 +51,28 @@ class AtCells:
         return self._public[key]
 
     def _public_rows(self, x: Variable, axis: int) -> TensorVariable:
-        node = x.owner
-        if x.type.shape[axis] != self._n:
+        node, n = x.owner, self._n
+        if x.type.shape[axis] != n:
             raise TabulationError(f"{x} has no entry for each record along its axis {axis}")
         if node is None:
             return self._leaf(x, axis)
         if isinstance(node.op, ARange):
             raise TabulationError("records are told apart by their numbers")
-        inputs = self._picked(node, axis) or self._treated(node, axis)
-        if inputs is not None:
-            made = node.clone_with_new_inputs(list(inputs), strict=False)
-            return made.outputs[node.outputs.index(x)]
-        if isinstance(ops.action_of(node.op, node), ops.Keeps):
-            return self._rows(node.inputs[0], axis)
-        if known_value(x) is not None:
+        if isinstance(node.op, Alloc) and n not in node.inputs[0].type.shape:
+            return pt.alloc(node.inputs[0], *with_length(node.inputs[1:], axis, self._n_cells))
+        of_each = [y for y in node.inputs if n in getattr(y.type, "shape", ())]
+        axes = {y: y.type.shape.index(n) for y in of_each}
+        try:
+            # Before what these are computed from is looked at.
+            role, _ = for_others(x, {y: y for y in axes}, lambda *_: None, axes)
+            if role.axis != axis:
+                raise not_separate(node)
+        except (NotAdditiveError, UnknownOperationError) as error:
+            if known_value(x) is None:
+                raise TabulationError(f"{_shown(x)} may mix records: {error}") from None
             return self._leaf(x, axis)
-        raise TabulationError(
-            f"{_shown(x)} may mix records: the operation {describe(node)} isn't known to "
-            "treat each record by itself"
-        )
-
-    def _picked(self, node: Apply, axis: int) -> Sequence[Variable] | None:
-        """Return inputs at the cells, if an operation repeats, orders, or picks entries."""
-        op, inputs = node.op, list(node.inputs)
-        if isinstance(op, Alloc):
-            inner = axis + inputs[0].type.ndim - node.out.type.ndim
-            value = inputs[0] if inner < 0 else self._aligned(inputs[0], inner)
-            return [value, *with_length(inputs[1:], axis, self._n_cells)]
-        if isinstance(op, DimShuffle):
-            return [self._rows(inputs[0], op.new_order[axis])]
-        if isinstance(op, Subtensor):
-            indices = indices_from_subtensor(inputs[1:], op.idx_list)
-            # The axis of the array that this axis of the slice is.
-            kept = [
-                k
-                for k in range(inputs[0].type.ndim)
-                if k >= len(indices) or isinstance(indices[k], slice)
-            ]
-            if kept[axis] >= len(indices) or indices[kept[axis]] == slice(None):
-                return [self._rows(inputs[0], kept[axis]), *inputs[1:]]
-        if isinstance(op, AdvancedSubtensor):
-            indices = indices_from_subtensor(inputs[1:], op.idx_list)
-            leading = all(
-                isinstance(index, TensorVariable) and index.type.ndim <= 1 for index in indices
-            )
-            if leading and axis == 0:
-                return [inputs[0], *(self._aligned(i, 0) if i.type.ndim else i for i in inputs[1:])]
-        if isinstance(op, Reshape) and axis == 0 and inputs[0].type.shape[0] == self._n:
-            shape = pt.set_subtensor(pt.as_tensor(inputs[1])[0], self._n_cells)
-            return [self._rows(inputs[0], 0), shape]
-        return None
-
-    def _treated(self, node: Apply, axis: int) -> Sequence[Variable] | None:
-        """Return inputs at the cells, if an operation is known to treat each record by itself."""
-        inputs = list(node.inputs)
-        match ops.action_of(node.op, node):
-            case ops.Multiplies() if node.out.type.ndim == 2:
-                inputs[axis] = self._rows(inputs[axis], axis)
-                return inputs
-            case ops.Maps(inputs=None):
-                ndim = node.outputs[0].type.ndim
-                return [self._aligned(i, axis + i.type.ndim - ndim) for i in inputs]
-            case ops.Moves(inputs=[_, _, *_]) if not isinstance(node.op, JoinDims) and hasattr(
-                node.op, "axis"
-            ):
-                if node.op.axis % node.out.type.ndim != axis:
-                    return [self._aligned(i, axis) for i in inputs]
-            case ops.AlongAxes(axes=axes, dropped=dropped) if len(inputs) == 1:
-                inner = axis
-                for k in sorted(axes) if dropped else ():
-                    inner += k <= inner
-                if inner not in axes:
-                    return [self._rows(inputs[0], inner)]
-        return None
+        at = {y: self._rows(y, k) for y, k in axes.items()}
+        return for_others(x, at, lambda *_: None, axes)[1]
 
 
 def _shown(x: Variable) -> str:

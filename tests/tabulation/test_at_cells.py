@@ -23,6 +23,8 @@ GRAPHS = {
     "look-up": lambda x: TABLE[x],
     "covariate": lambda x: x * Z,
     "linear predictor": lambda x: x * (pt.as_tensor(DESIGN) @ B),
+    "cumulated covariate": lambda x: x * (B[0] * pt.cumsum(pt.as_tensor(Z)))[:, None][:, 0],
+    "mean of covariates": lambda x: x + pt.stack([pt.as_tensor(Z).sum(), B[0]])[OTHER] * B[1],
     "group": lambda x: EFFECTS[GROUP] + x,
     "two groups": lambda x: TABLE[GROUP, OTHER] * x,
     "counted by group": lambda x: pt.switch(pt.eq(GROUP[:, None], np.arange(3)), x[:, None], 0),

@@ -47,16 +47,21 @@ def rows_of_others(
 
 
 def for_others(
-    graph: TensorVariable, at: Mapping[Variable, Variable], public: Public
+    graph: TensorVariable,
+    at: Mapping[Variable, Variable],
+    public: Public,
+    axes: Mapping[Variable, int] | None = None,
 ) -> tuple[Rows, Variable]:
     """Write a graph for other records; returns its role, too.
+
+    ``axes`` are the axes of records of the variables that are replaced, if not the first.
 
     Raises NotAdditiveError or UnknownOperationError if it isn't known to treat records separately.
     """
     dependent = dependent_variables(at, [graph])
-    lengths = (x.type.shape[0] for x in next(iter(at.items()), ()))
+    roles: dict[Variable, Rows] = {x: Rows((axes or {}).get(x, 0)) for x in at}
+    lengths = (y.type.shape[roles[x].axis] for x, other in at.items() for y in (x, other))
     others = _Others(next(lengths, 0), next(lengths, 0), public)
-    roles: dict[Variable, Rows] = {record: Rows(0) for record in at}
     new = dict(at)
     for node in io_toposort(list(at), [graph]):
         if dependent.isdisjoint(node.outputs):
