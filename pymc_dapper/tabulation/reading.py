@@ -216,9 +216,10 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     read = ReadInTerms(model, rvs)
     supports = _check_values(rvs, read.records)
     n = read.records[0].type.shape[0]
+    chances = [_chance(rv, read) for rv in rvs]
     probabilities = [
-        _probabilities(rv, x, values, read)
-        for rv, x, values in zip(rvs, read.records, supports, strict=True)
+        _probabilities(*each, read)
+        for each in zip(rvs, read.records, supports, chances, strict=True)
     ]
     for rv, p in zip(rvs, probabilities, strict=True):
         _check_independence(rv, p, read.records)
@@ -259,7 +260,7 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         rvs=tuple(rvs),
         records=tuple(read.records),
         supports=tuple(supports),
-        chances=tuple(_chance(rv, read) for rv in rvs),
+        chances=tuple(chances),
         probabilities=tuple(probabilities),
         read=read,
         seen=seen,
@@ -320,11 +321,15 @@ def _chance(rv: TensorVariable, read: ReadInTerms) -> TensorVariable | None:
 
 
 def _probabilities(
-    rv: TensorVariable, record: TensorVariable, values: range, read: ReadInTerms
+    rv: TensorVariable,
+    record: TensorVariable,
+    values: range,
+    chance: TensorVariable | None,
+    read: ReadInTerms,
 ) -> TensorVariable:
     """Return the probabilities of a record's values, on the last axis."""
-    if (p := _chance(rv, read)) is not None:
-        return pt.stack([1 - p, p], axis=-1)
+    if chance is not None:
+        return pt.stack([1 - chance, chance], axis=-1)
     if isinstance(rv.owner.op, laws.CategoricalRV):
         [p] = inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner)))
         return p

@@ -81,6 +81,15 @@ def covariate():
     return Form(model, {"y": range(2)}, [1, 0, 1, 1, 0, 2])
 
 
+def centred_covariate():
+    z = pt.as_tensor(np.array([0.5, -1.0, 0.5, 0.5, -1.0]))
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1)
+        y = pm.Bernoulli("y", logit_p=b * (z - z.mean()), shape=5)
+        pmd.GaussianMechanism(1.0).potential("privacy", ((z - z.mean()) * y).sum(), released=0.5)
+    return Form(model, {"y": range(2)}, [1, 0, 1, 1, 0])
+
+
 def data_covariate():
     with pm.Model() as model:
         z = pm.Data("z", np.array([0.5, -1.0, 0.5, 0.5, -1.0]))
@@ -312,6 +321,7 @@ FORMS = [
     categories,
     zeros_and_ones,
     covariate,
+    centred_covariate,
     data_covariate,
     groups,
     slopes,
