@@ -217,10 +217,8 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     supports = _check_values(rvs, read.records)
     n = read.records[0].type.shape[0]
     chances = [_chance(rv, read) for rv in rvs]
-    probabilities = [
-        _probabilities(*each, read)
-        for each in zip(rvs, read.records, supports, chances, strict=True)
-    ]
+    laws_of_each = zip(rvs, read.records, supports, chances, strict=True)
+    probabilities = [_probabilities(*each, read) for each in laws_of_each]
     for rv, p in zip(rvs, probabilities, strict=True):
         _check_independence(rv, p, read.records)
     seen: dict[str, SumGraph] = {}
