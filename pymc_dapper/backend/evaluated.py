@@ -4,7 +4,6 @@ For graphs that are evaluated a few times: making PyTensor's functions takes fou
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from functools import cache, partial, reduce
 from typing import Any
@@ -16,7 +15,6 @@ from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import HasInnerGraph, Op
 from pytensor.graph.rewriting.basic import WalkingGraphRewriter, node_rewriter
 from pytensor.graph.traversal import io_toposort
-from pytensor.graph.type import Type
 from pytensor.link.c.op import COp
 from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import Elemwise
@@ -84,7 +82,6 @@ class Evaluated:
         self, inputs: Iterable[Variable], outputs: Sequence[Variable], *, check_bounds: bool
     ):
         self._inputs = list(inputs)
-        self._filters = [_filter(x.type) for x in self._inputs]
         nodes = list(io_toposort(self._inputs, list(outputs)))
         cells: dict[Variable, Cell] = {x: [None] for x in self._inputs}
         computed = {x: [None] for node in nodes for x in node.outputs if x not in cells}
@@ -121,8 +118,8 @@ class Evaluated:
 
     def __call__(self, *values: Any) -> list[Any]:
         """Evaluate the outputs."""
-        for take, cell, value in zip(self._filters, self._given, values, strict=True):
-            cell[0] = take(value)
+        for x, cell, value in zip(self._inputs, self._given, values, strict=True):
+            cell[0] = x.type.filter(value)
         for shared, cell in self._shared:
             cell[0] = shared.get_value(borrow=True)
         try:
@@ -147,23 +144,6 @@ class Evaluated:
                 yield value if is_own else value.copy()
             else:
                 yield value if isinstance(value, np.generic) else deepcopy(value)
-
-
-def _filter(kind: Type) -> Callable[[Any], Any]:
-    """Accept values of a type, and refuse others."""
-    if not isinstance(kind, ps.ScalarType):
-        return kind.filter
-    number = np.dtype(kind.dtype).type
-
-    def take(value: Any) -> Any:
-        # PyTensor asks more of each number: a graph of a few operations would take twice as long.
-        with suppress(TypeError, ValueError, OverflowError):
-            taken = number(value)
-            if taken == value:
-                return taken
-        return kind.filter(value)
-
-    return take
 
 
 def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
