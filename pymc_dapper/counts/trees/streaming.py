@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, as_completed
 from importlib import import_module
 from pathlib import Path
@@ -29,8 +29,6 @@ TOP = "_top.parquet"
 RUN = "_run.json"
 ROOTS = "_roots"
 """Begin with an underscore: readers of a directory of Parquet files skip such files."""
-WRITTEN_AT_ONCE = 2**22
-"""Approximate number of values in a row group of results, which is how many draws are in memory."""
 PACKED = ("quantiles", "draws")
 """Integer columns, with as many bits as needed: a fifth of the time of a dictionary encoding."""
 
@@ -440,7 +438,11 @@ def write_part(
     asked = forest.Asked(wanted.quantiles, np.zeros(0))
     found = tree._forest.summarise(solved, asked, downward=downward)
     rng = np.random.default_rng(seed)
-    parts = tree._forest.draw_parts(solved, wanted.draws, rng, given=given)
+    parts: Iterable[tuple[np.ndarray, np.ndarray]] = [
+        (np.arange(tree._n_nodes), np.zeros((tree._n_nodes, 0)))
+    ]
+    if wanted.draws:
+        parts = tree._forest.draw_parts(solved, wanted.draws, rng, given=given)
     file = task.target / name
     write_results(import_arrow(), file, nodes["node"], found, parts, given.max(initial=0))
 
@@ -465,7 +467,9 @@ def write_results(
 
     beside = file.with_name(f".{file.name}-{os.getpid()}")
     writer = None
-    for places, draws in _joined(parts):
+    for places, draws in parts:
+        if places.size == 0:
+            continue
         columns = {
             "node": node[places],
             "mean": found.means[places],
@@ -487,23 +491,3 @@ def write_results(
     assert writer is not None
     writer.close()
     os.replace(beside, file)
-
-
-def _joined(
-    parts: Iterable[tuple[np.ndarray, np.ndarray]],
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Join parts to such as are written at once."""
-    waiting, size = [], 0
-    for part in parts:
-        waiting.append(part)
-        size += part[0].size * (1 + part[1].shape[1])
-        if size >= WRITTEN_AT_ONCE:
-            yield _concatenated(waiting)
-            waiting, size = [], 0
-    if size:
-        yield _concatenated(waiting)
-
-
-def _concatenated(parts: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    places, draws = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return places, draws

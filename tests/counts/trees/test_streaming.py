@@ -69,6 +69,14 @@ def check(found, tmp_path, name="target"):
     return results
 
 
+def test_without_draws_files_have_marginals_alone(source, tmp_path):
+    solve(source, tmp_path, draws=0)
+    results = read(tmp_path / "target")
+    tree = pmd.CountTree(PARENT, RELEASED, SCALE, prior=PRIOR)
+    np.testing.assert_allclose(results["mean"], tree.marginals().mean, atol=1e-10)
+    assert "draws" not in results
+
+
 def test_files_and_memory_say_the_same(source, tmp_path):
     first = check(solve(source, tmp_path), tmp_path)
     with ThreadPoolExecutor(2) as executor:
@@ -137,7 +145,7 @@ def test_what_is_no_tree_is_refused(source, tmp_path):
             solve(source, tmp_path, str(k))
 
 
-def test_draws_are_written_some_nodes_after_the_other(tmp_path, monkeypatch):
+def test_draws_are_written_some_nodes_after_the_other(tmp_path):
     """So a worker's memory doesn't grow with its file."""
     rng = np.random.default_rng(1)
     node, draws = np.arange(5) + 10, rng.integers(2**33, size=(5, 3))
@@ -145,14 +153,12 @@ def test_draws_are_written_some_nodes_after_the_other(tmp_path, monkeypatch):
     places = [np.array([3, 0]), np.array([], dtype=int), np.array([4]), np.array([1, 2])]
     parts = [(at, draws[at]) for at in places]
     file = tmp_path / "a.parquet"
-    for at_once, groups in ((4, 3), (9, 2), (100, 1)):
-        monkeypatch.setattr(streaming, "WRITTEN_AT_ONCE", at_once)
-        streaming.write_results(pa, file, node, found, iter(parts), draws.max())
-        assert pq.ParquetFile(file).num_row_groups == groups
-        table = pq.read_table(file).sort_by("node")
-        np.testing.assert_array_equal(table["draws"].to_pylist(), draws)
-        np.testing.assert_array_equal(table["quantiles"].to_pylist(), draws[:, :2])
-        np.testing.assert_array_equal(table["mean"], found.means)
+    streaming.write_results(pa, file, node, found, iter(parts), draws.max())
+    assert pq.ParquetFile(file).num_row_groups == 3
+    table = pq.read_table(file).sort_by("node")
+    np.testing.assert_array_equal(table["draws"].to_pylist(), draws)
+    np.testing.assert_array_equal(table["quantiles"].to_pylist(), draws[:, :2])
+    np.testing.assert_array_equal(table["mean"], found.means)
     assert os.listdir(tmp_path) == ["a.parquet"]
 
 
