@@ -8,8 +8,8 @@ import numpy as np
 from pymc import Model
 from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph import rewrite_graph
 from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.rewriting.utils import rewrite_graph
 from pytensor.graph.traversal import ancestors, explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.random.type import RandomGeneratorType
