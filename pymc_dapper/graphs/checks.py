@@ -5,10 +5,11 @@ If parameters depend on the records, "all" couples the records. A separate check
 gives the same product of densities.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc import Model
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
@@ -16,6 +17,7 @@ from pytensor.tensor.math import All
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import CheckParameterValue
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import (
     dependent_variables,
     inline_symbolic_ops,
@@ -74,6 +76,20 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
         for condition in _conditions(whole)
     ]
     return pt.all(pt.stack(conditions)) if conditions else pt.constant(True, dtype="bool")
+
+
+def violated_check(
+    model: Model, graphs: Sequence[TensorVariable], values: Collection[TensorVariable]
+) -> str | None:
+    """Return a check that fails at all values, as PyMC words it, such as "sigma > 0"; else None."""
+    graphs = inline_symbolic_ops(graphs)
+    free = dependent_variables(values, graphs)
+    for node in io_toposort([], graphs):
+        if isinstance(node.op, CheckParameterValue):
+            known = [x for x in node.inputs[1:] if x not in free]
+            if not all(np.all(x) for x in compile_in_python(model, [], known)()):
+                return str(node.op.msg)
+    return None
 
 
 def _checks(node: Apply, dependent: set[Variable]) -> bool:

@@ -12,7 +12,7 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.families import GAMMA, conjugate_prior
 from pymc_dapper.conjugacy.rules import conjugate_rule
 from pymc_dapper.conjugacy.step import ConjugateStep
-from pymc_dapper.graphs.errors import NotConjugateError
+from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
 from pymc_dapper.steps.building import building
 from tests.conjugacy.pareto import pareto_model
 
@@ -71,3 +71,39 @@ def test_one_that_differs_is_compared(tables, read_wrongly):
     }
     with pytest.raises(NotConjugateError, match="conditional of 'p1'"):
         check.check_conditional(replace(second, **wrong[read_wrongly]), point)
+
+
+def normal_values(spread, given=1.0, **options):
+    """A mean of given spread, of two values that have a spread, too."""
+    with pm.Model(**options) as model:
+        mean = pm.Normal("mean", 0, spread(), shape=2)
+        pm.Normal("x", mean, given, shape=2)
+    return model
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda: normal_values(lambda: -1.0),
+        lambda: normal_values(lambda: [1.0, -1.0]),
+        lambda: normal_values(lambda: pm.Data("spread", -1.0)),
+        lambda: normal_values(lambda: 1.0, given=-1.0),
+    ],
+)
+def test_parameters_that_the_model_excludes_are_refused(broken):
+    model = broken()
+    with pytest.raises(ReadingError, match=r"excludes all values of 'mean': .* sigma > 0"):
+        ConjugateStep([model["mean"]], model=model)
+
+
+@pytest.mark.parametrize(
+    ("spread", "options"),
+    [
+        (lambda: 1.0, {}),
+        (lambda: -1.0, {"check_bounds": False}),  # nobody asked for the check
+        (lambda: pm.Normal("spread", -1), {}),  # another step moves it to where it's possible
+    ],
+)
+def test_others_are_not(spread, options):
+    model = normal_values(spread, **options)
+    ConjugateStep([model["mean"]], model=model)
