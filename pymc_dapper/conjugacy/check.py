@@ -35,7 +35,7 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     if any(same_function(form, known) for known in compared):
         return
     names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
-    violated = violated_check(conditional.model, graphs, values)
+    violated = violated_check(conditional.view, graphs)
     if violated is not None and conditional.model.check_bounds:
         raise ReadingError(
             f"the model excludes all values of {names}: the known parameters of its distribution, "

@@ -300,9 +300,8 @@ def _smaller_tail(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
     nearest, remainder = _lattice.split_location(mu)
-    is_lower, steps = _lattice.start_of_smaller_tail(
-        _lattice.whole_steps_from(value, nearest), remainder
-    )
+    steps = _lattice.whole_steps_from(value, nearest)
+    is_lower, steps = _lattice.start_of_smaller_tail(steps, remainder)
     first = _log_weight(steps, remainder, sigma) - _log_weights_sum(remainder, sigma)
     return is_lower, first + pt.log(_tail_sum(pt.abs(steps - remainder), sigma))
 

@@ -85,9 +85,8 @@ def _smaller_tail(
 ) -> tuple[TensorVariable, TensorVariable]:
     """Whether P(X <= value) is the smaller tail, else P(X > value), and that one's logarithm."""
     nearest, remainder = _lattice.split_location(mu)
-    is_lower, steps = _lattice.start_of_smaller_tail(
-        _lattice.whole_steps_from(value, nearest), remainder
-    )
+    steps = _lattice.whole_steps_from(value, nearest)
+    is_lower, steps = _lattice.start_of_smaller_tail(steps, remainder)
     return is_lower, -_excess(steps, remainder) / scale - _log_sides(remainder, scale)
 
 

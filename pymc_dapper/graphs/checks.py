@@ -5,11 +5,10 @@ If parameters depend on the records, "all" couples the records. A separate check
 gives the same product of densities.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc import Model
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
@@ -24,6 +23,7 @@ from pymc_dapper.graphs.rebuild import (
     rebuild,
     with_inputs,
 )
+from pymc_dapper.graphs.view import ModelView
 
 
 def localise_checks(
@@ -78,16 +78,14 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
     return pt.all(pt.stack(conditions)) if conditions else pt.constant(True, dtype="bool")
 
 
-def violated_check(
-    model: Model, graphs: Sequence[TensorVariable], values: Collection[TensorVariable]
-) -> str | None:
+def violated_check(view: ModelView, graphs: Sequence[TensorVariable]) -> str | None:
     """Return a check that fails at all values, as PyMC words it, such as "sigma > 0"; else None."""
     graphs = inline_symbolic_ops(graphs)
-    free = dependent_variables(values, graphs)
+    free = dependent_variables(view.values.values(), graphs)
     for node in io_toposort([], graphs):
         if isinstance(node.op, CheckParameterValue):
             known = [x for x in node.inputs[1:] if x not in free]
-            if not all(np.all(x) for x in compile_in_python(model, [], known)()):
+            if not all(compile_in_python(view.model, [], known)()):
                 return str(node.op.msg)
     return None
 

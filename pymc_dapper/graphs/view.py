@@ -176,9 +176,8 @@ class ModelView:
         shape = rewrite_graph(shape, include=("fast_compile",), clone=False)
         if drawn := [x.name for x in self.model.free_RVs if x in ancestors([shape])]:
             raise ReadingError(
-                f"the length of '{rv.name}' depends on '{drawn[0]}'. Give '{rv.name}' room for all "
-                f"that there may be, and write pt.switch(pmd.present({drawn[0]}, room), {rv.name}, "
-                "0) in a statistic"
+                f"the length of '{rv.name}' depends on '{drawn[0]}'. Give it room for all, and "
+                f"write pt.switch(pmd.present({drawn[0]}, room), {rv.name}, 0) in a statistic"
             )
         return tuple(int(length) for length in shape.eval(mode=Mode("py", None)))
 

@@ -40,6 +40,15 @@ class NUTS(pm.NUTS):
         with np.errstate(invalid="ignore", over="ignore"):
             return super().astep(self._jittered(q0) if self.tune and not self.iter_count else q0)
 
+    def _hamiltonian_step(self, start: Any, *rest: Any) -> Any:
+        """Learn no step size where there is no gradient, as of a probability clipped to 1.
+
+        Every step diverges there, however short, and all other trajectories would take longer.
+        """
+        made = super()._hamiltonian_step(start, *rest)
+        known = np.isfinite(start.q_grad).all()
+        return made if known else made._replace(accept_stat=self.target_accept)
+
     def _jittered(self, start: Any) -> Any:
         at_rest = np.zeros_like(start.data)
         for _ in range(JITTER_TRIES):

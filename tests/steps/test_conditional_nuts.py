@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc.blocking import DictToArrayBijection
 
-from pymc_dapper.steps.conditional_nuts import TARGET_ACCEPT, conditional_nuts
+from pymc_dapper.steps.conditional_nuts import NUTS, TARGET_ACCEPT, conditional_nuts
 from tests.models import admissions_model
 
 
@@ -125,3 +125,26 @@ def _kept(function, starts):
         return function(start, *arguments)
 
     return keeping
+
+
+def step_size_without_a_gradient():
+    """Of a probability that is clipped to 1: PyMC's gradient is nan there."""
+    with pm.Model() as model:
+        p = pm.Normal("p", 5, 0.1)
+        x = pm.Bernoulli("x", pt.clip(p, 0, 1), shape=3)
+        pm.Potential("privacy", -pt.abs(x.sum()))
+    step = conditional_nuts(
+        [model.rvs_to_values[p]], model, compile_kwargs={"mode": "FAST_COMPILE"}
+    )
+    step.setup_chain(np.random.default_rng(1), 100, 5)
+    point = model.initial_point() | {"x": np.ones(3, dtype=int)}
+    for _ in range(100):
+        point, stats = step.step(point)
+    assert stats[0]["diverging"]
+    return step.step_size
+
+
+def test_no_step_size_is_learned_where_there_is_no_gradient(monkeypatch):
+    assert step_size_without_a_gradient() > 0.1
+    monkeypatch.delattr(NUTS, "_hamiltonian_step")
+    assert step_size_without_a_gradient() < 1e-3
