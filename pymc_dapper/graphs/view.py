@@ -15,6 +15,7 @@ from pytensor.tensor.basic import constant
 from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import rewrite_graph
 from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
@@ -171,10 +172,10 @@ class ModelView:
         """Return the shape of a random variable; refuse one that depends on draws."""
         if None not in rv.type.shape:
             return tuple(rv.type.shape)
-        [shape] = rebuild([rv.shape], self.dims)
         # Rewriting finds the shape without a draw, unless it depends on one.
-        shape = rewrite_graph(shape, include=("fast_compile",), clone=False)
-        if drawn := [x.name for x in self.model.free_RVs if x in ancestors([shape])]:
+        shape = rewrite_graph(rv.shape, include=("fast_compile",), clone=True)
+        names = {x.name for x in self.model.free_RVs}
+        if drawn := [x.name for x in ancestors([shape]) if x.name in names]:
             raise ReadingError(
                 f"the length of '{rv.name}' depends on '{drawn[0]}'. Give it room for all, and "
                 f"write pt.switch(pmd.present({drawn[0]}, room), {rv.name}, 0) in a statistic"

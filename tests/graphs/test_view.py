@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.traversal import explicit_graph_inputs, io_toposort
@@ -113,3 +114,12 @@ def test_a_length_that_is_drawn_is_refused(law):
         among = pm.Data("among", np.array(7))
         law("y", 1, 1, shape=law("x", 1, 1, shape=among).shape)
     assert [x.type.shape for x in view_of(model).values.values()] == [(7,), (7,)]
+
+
+def test_the_users_graph_is_not_rewritten():
+    with pm.Model(coords={"person": range(3)}) as model:
+        mean = pm.Normal("mean", 0, 1, dims="person")
+        pm.Normal("x", pt.exp(mean * 1.0) + 0.0, 1, dims="person")
+    before = pytensor.dprint(model["x"], file="str")
+    assert view_of(model).shape(model["x"]) == (3,)
+    assert pytensor.dprint(model["x"], file="str") == before

@@ -28,7 +28,7 @@ from tests.statistical.two_sums import (
 
 pytestmark = [
     pytest.mark.long,
-    pytest.mark.filterwarnings("ignore:InterweaveStep is the only step"),
+    pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved"),
 ]
 
 

@@ -31,7 +31,7 @@ from tests.quadrature import (
 )
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 
-pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep is the only step")
+pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved")
 
 
 def run(
