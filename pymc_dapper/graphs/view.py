@@ -15,7 +15,6 @@ from pytensor.tensor.basic import constant
 from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.internals import rewrite_graph
 from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import FAILURES, ReadingError

@@ -62,7 +62,6 @@ INTERNALS = {
     "pytensor.graph.rewriting.basic.WalkingGraphRewriter": "take sums of many operands apart",
     "pytensor.graph.rewriting.basic.node_rewriter": "take sums of many operands apart",
     "pytensor.graph.rewriting.db.RewriteDatabaseQuery": "leave out rewrites that join operations",
-    "pytensor.graph.rewriting.utils.rewrite_graph": "find a variable's shape without a draw",
     "pytensor.link.c.op.COp": "see which operations are evaluated by their `perform`",
     "pytensor.link.numba.cache.compile_numba_function_src": "cache a function on disk",
     "pytensor.link.numba.dispatch.basic.cache_key_for_constant": "identify constants",
