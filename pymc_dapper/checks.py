@@ -103,8 +103,9 @@ def real_numbers(
     wrong |= positive & (values <= 0)
     if wrong.any():
         what = "positive and finite" if positive else "finite"
-        told = f": {places(wrong)}" if values.ndim else f", got {shown(value)}"
-        raise ValueError(f"{name} must be {what}{told}")
+        if values.ndim:
+            raise ValueError(f"{name} must hold {what} numbers: {places(wrong)}")
+        raise ValueError(f"{name} must be {what}, got {shown(value)}")
     return values
 
 

@@ -20,7 +20,7 @@ from pymc_dapper.assignment.steps import choose_steps
 from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
-from pymc_dapper.checks import flag, known, names, random_generator, whole_number
+from pymc_dapper.checks import flag, known, names, random_generator, real_numbers, whole_number
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
@@ -79,6 +79,29 @@ def _checked(draws: object, given: Mapping[str, Any]) -> int:
             whole_number(given[name], name, at_least=least)
     random_generator(given.get("random_seed"), "random_seed")
     return whole_number(draws, "draws", at_least=1)
+
+
+def _check_starts(initvals: Any, model: Model) -> None:
+    """Refuse starts of unknown variables, of another shape than theirs, or that aren't finite."""
+    of_chains = initvals if isinstance(initvals, list | tuple) else [initvals]
+    shapes = {rv.name: rv.type.shape for rv in model.free_RVs}
+    there = [*shapes, *(x.name for x in model.value_vars if x.name not in shapes)]
+    for start in of_chains:
+        for key, value in (start or {}).items():
+            name = key if isinstance(key, str) else key.name
+            known([name], there, "initvals: there is no variable")
+            if isinstance(value, str | Variable) or value is None:
+                continue
+            found = real_numbers(value, f"initvals of '{name}'", finite=True).shape
+            if name in shapes and not _fits(found, shapes[name]):
+                told = str(shapes[name]).replace("None", "?")
+                raise ValueError(f"initvals: '{name}' has the shape {told}, its start {found}")
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(found) == len(shape) and all(
+        length in (None, n) for n, length in zip(found, shape, strict=True)
+    )
 
 
 def _kept(var_names: Any, keep_records: bool, model: Model) -> list[str] | None:
@@ -339,6 +362,7 @@ def sample(
         draws, model = 1000, draws
     draws = _checked(draws, kwargs)
     model = model_to_read(model)
+    _check_starts(kwargs.get("initvals"), model)
     var_names = _kept(var_names, flag(keep_records, "keep_records"), model)
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     if "target_accept" in kwargs:

@@ -227,6 +227,13 @@ def test_options_reach_the_steps(admissions, passed_on, given):
         ({"random_seed": -1}, ValueError, "random_seed must be"),
         ({"var_names": "p"}, TypeError, r"var_names must be a list of names: write \['p'\]"),
         ({"var_names": ["q"]}, ValueError, "there is no variable 'q', but p"),
+        ({"initvals": {"q": 1.0}}, ValueError, "initvals: there is no variable 'q', but p"),
+        ({"initvals": [{"p": [0.5]}]}, ValueError, r"'p' has the shape \(\d+,\), its start \(1,\)"),
+        (
+            {"initvals": {"p_simplex__": [np.nan]}},
+            ValueError,
+            "initvals of .* finite numbers: 1 of 1",
+        ),
         ({"chain": 2}, TypeError, "pmd.sample has no argument 'chain', and neither has pm.sample"),
         ({"keep_records": 1}, TypeError, "keep_records must be True or False, got 1"),
         ({"conjugate": "no"}, TypeError, "conjugate must be True or False, got 'no'"),

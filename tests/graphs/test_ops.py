@@ -220,7 +220,11 @@ OF_THEIR_OWN = {
     },
     # Polynomials, in which a coefficient has fewer axes.
     "pymc_dapper.records.reading.combinations": {"DimShuffle", "Elemwise"},
-    "pymc_dapper.records.reading.rows_of_others": {"Elemwise"},  # to make some
+    # The number of records, or which ones, is written into these; elementwise ones are made.
+    "pymc_dapper.records.reading.rows_of_others": {
+        *("AdvancedIncSubtensor", "AdvancedSubtensor", "Alloc", "Elemwise"),
+        *("Join", "MakeVector", "RandomVariable", "Reshape"),
+    },
     "pymc_dapper.graphs.terms.linear": set(),
     # Checks of what a term depends on, kept with the term.
     "pymc_dapper.graphs.terms.walk": {"CheckAndRaise"},
