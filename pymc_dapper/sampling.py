@@ -51,7 +51,7 @@ REMEDIES = {
 """What to write in the place of variables that NUTS finds hard to move."""
 
 
-def _checked(draws: object, given: Mapping[str, Any]) -> int:
+def _checked(draws: object, given: Mapping[str, Any], model: Model) -> int:
     """Check before compilation what ``pm.sample`` checks after it, or never; return the draws."""
     if isinstance(draws, Model):
         raise TypeError("the model was passed twice, by position and as model=...")
@@ -78,6 +78,7 @@ def _checked(draws: object, given: Mapping[str, Any]) -> int:
         if given.get(name) is not None:
             whole_number(given[name], name, at_least=least)
     random_generator(given.get("random_seed"), "random_seed")
+    _check_starts(given.get("initvals"), model)
     return whole_number(draws, "draws", at_least=1)
 
 
@@ -360,9 +361,8 @@ def sample(
     """
     if isinstance(draws, Model) and model is None:
         draws, model = 1000, draws
-    draws = _checked(draws, kwargs)
     model = model_to_read(model)
-    _check_starts(kwargs.get("initvals"), model)
+    draws = _checked(draws, kwargs, model)
     var_names = _kept(var_names, flag(keep_records, "keep_records"), model)
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     if "target_accept" in kwargs:
