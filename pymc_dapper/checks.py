@@ -103,9 +103,8 @@ def real_numbers(
     wrong |= positive & (values <= 0)
     if wrong.any():
         what = "positive and finite" if positive else "finite"
-        if values.ndim:
-            raise ValueError(f"{name} must hold {what} numbers: {places(wrong)}")
-        raise ValueError(f"{name} must be {what}, got {shown(value)}")
+        told = f": {places(wrong, 'is')}" if values.ndim else f", got {shown(value)}"
+        raise ValueError(f"{name} must be {what}{told}")
     return values
 
 
@@ -224,7 +223,7 @@ def random_generator(value: Any, name: str) -> np.random.Generator:
         raise type(error)(f"{expected}, got {shown(value)}") from None
 
 
-def places(chosen: Any) -> str:
+def places(chosen: Any, verb: str = "does") -> str:
     """Return how many entries of an array are chosen, and where the first is.
 
     For messages about confidential data, which must not contain the values.
@@ -233,12 +232,12 @@ def places(chosen: Any) -> str:
     if chosen.size == 0:
         return "it is empty"
     if chosen.ndim == 0:
-        return "it doesn't"
+        return f"it {verb}n't"
     first = [int(k) for k in np.unravel_index(np.argmax(chosen), chosen.shape)]
     index = first[0] if len(first) == 1 else tuple(first)
     count = np.count_nonzero(chosen)
-    verb = "doesn't" if count == 1 else "don't"
-    return f"{count:,} of {chosen.size:,} {verb}, the first at index {index}"
+    verb = verb if count == 1 else {"does": "do", "is": "are"}[verb]
+    return f"{count:,} of {chosen.size:,} {verb}n't, the first at index {index}"
 
 
 def shown(value: Any) -> str:

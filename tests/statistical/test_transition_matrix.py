@@ -116,9 +116,14 @@ def test_a_sweep_in_python_leaves_it_invariant_too(name):
 
 
 @pytest.mark.parametrize(
-    ("fault", "name"), [("FIRST_ENTRY_ONLY", "a table"), ("ONE_VALUE_LATER", "in cells")]
+    ("fault", "name"),
+    [
+        ("FIRST_ENTRY_ONLY", "a table"),
+        ("ONE_VALUE_LATER", "in cells"),
+        ("STALE_SUMS", "a table"),
+    ],
 )
-def test_a_sweep_that_sees_other_entries_is_refused_before_it_runs(fault, name, monkeypatch):
+def test_a_sweep_with_other_sums_is_refused_before_it_runs(fault, name, monkeypatch):
     monkeypatch.setattr(compiled_sweep, "JitFunction", PythonFunction)
     model = MODELS[name][0]()
     with (

@@ -111,8 +111,8 @@ def test_less_than_one_degree_of_freedom_is_told():
     [
         ([1.0], [1.0], "two sets or more"),
         ([1.0, 2.0], [1.0], "same shape"),
-        ([1.0, 2.0], [1.0, 0.0], "variances must hold positive and finite numbers: 1 of 2"),
-        ([1.0, np.nan], [1.0, 1.0], "estimates must hold finite numbers"),
+        ([1.0, 2.0], [1.0, 0.0], "variances must be positive and finite: 1 of 2 isn't"),
+        ([1.0, np.nan], [1.0, 1.0], "estimates must be finite: 1 of 2 isn't"),
         ([1.0, 1.1], [1.0, 1.0], "Make more sets"),
     ],
 )
