@@ -20,7 +20,15 @@ from pymc_dapper.assignment.steps import choose_steps
 from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
-from pymc_dapper.checks import flag, known, names, random_generator, real_numbers, whole_number
+from pymc_dapper.checks import (
+    as_array,
+    flag,
+    known,
+    names,
+    random_generator,
+    real_numbers,
+    whole_number,
+)
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
@@ -87,12 +95,14 @@ def _check_starts(initvals: Any, model: Model) -> None:
     of_chains = initvals if isinstance(initvals, list | tuple) else [initvals]
     shapes = {rv.name: rv.type.shape for rv in model.free_RVs}
     there = [*shapes, *(x.name for x in model.value_vars if x.name not in shapes)]
-    for start in of_chains:
-        for key, value in (start or {}).items():
+    for of_chain in of_chains:
+        for key, value in (of_chain or {}).items():
             name = key if isinstance(key, str) else key.name
             known([name], there, "initvals: there is no variable")
             if isinstance(value, str | Variable) or value is None:
                 continue
+            if as_array(value).dtype == bool:
+                value = np.asarray(value, dtype=int)
             found = real_numbers(value, f"initvals of '{name}'", finite=True).shape
             if name in shapes and not _fits(found, shapes[name]):
                 told = str(shapes[name]).replace("None", "?")

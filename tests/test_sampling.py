@@ -256,6 +256,15 @@ def test_options_that_cannot_be_used_are_refused_at_once(
         pmd.sample(**options)
 
 
+def test_records_of_truth_values_may_start_at_them(passed_on):
+    start = {"z": np.array([True, False])}
+    with pm.Model() as model:
+        z = pm.Bernoulli("z", 0.5, shape=2)
+        pmd.LaplaceMechanism(1.0).potential("privacy", z.sum(), released=1.2)
+    pmd.sample(model, initvals=start, interweave=False)
+    assert passed_on["initvals"] is start
+
+
 def test_the_model_may_come_first(admissions, passed_on):
     pmd.sample(admissions, interweave=False)
     assert passed_on["model"] is admissions
