@@ -71,7 +71,7 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     code = Code()
     arguments = [f"x{k}" for k in range(len(graph.inputs))]
     values = [_argument(code, x, at) for x, at in zip(graph.inputs, arguments, strict=True)]
-    _check_shapes(code, graph.inputs, arguments)
+    _check_shapes(code, graph, arguments)
     outputs = _evaluate(code, graph, values)
     results = [_result(x, of) for x, of in zip(outputs, graph.outputs, strict=True)]
     returned = ", ".join(results)
@@ -127,11 +127,13 @@ def _array(code: Code, x: Variable, name: str) -> Value:
     return in_memory(code, name, x.type.dtype, shape)
 
 
-def _check_shapes(code: Code, inputs: Sequence[Variable], names: Sequence[str]) -> None:
+def _check_shapes(code: Code, graph: AbstractFunctionGraph, names: Sequence[str]) -> None:
+    """Refuse inputs of other shapes than their types have. Parts check what is handed to them."""
     wrong = [
         f"{name}.shape[{k}] != {n}"
-        for x, name in zip(inputs, names, strict=True)
+        for x, name in zip(graph.inputs, names, strict=True)
         if isinstance(x.type, DenseTensorType)
+        and not all(isinstance(step.op, Part) for step, _ in graph.clients[x])
         for k, n in enumerate(x.type.shape)
         if n is not None
     ]
@@ -191,11 +193,9 @@ def _constant(code: Code, x: Constant) -> Any:
 def _apply(code: Code, node: Apply, inputs: list[Any]) -> list[Any]:
     if _is_inlined(node):
         return _evaluate(code, node.op.fgraph, inputs)
-    kinds = "biuf"
-    arrays = [*node.inputs, *node.outputs]
     simple = all(
-        np.dtype(x.type.dtype).kind in kinds
-        for x in arrays
+        np.dtype(x.type.dtype).kind in "biuf"
+        for x in [*node.inputs, *node.outputs]
         if isinstance(x.type, DenseTensorType | ScalarType)
     )
     if simple:

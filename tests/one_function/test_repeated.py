@@ -56,6 +56,16 @@ def text_of(inputs, outputs):
     return write(graph, "one_function")
 
 
+def test_inputs_of_another_shape_are_refused_where_parts_take_them():
+    """A part checks what only parts take; whatever else is used is checked at the start."""
+    inputs, outputs, given = tables(4)
+    text = text_of(inputs, outputs)
+    assert "scores0.shape" not in text.source
+    for x in inputs:
+        with pytest.raises(ValueError, match="another shape"):
+            values_of(text, inputs, given | {x.name: given[x.name][:-1]})
+
+
 def as_it_is(graph):
     """Rewrite nothing."""
 
