@@ -44,7 +44,8 @@ from pymc_dapper.steps.building import (
 from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.progress import LOGGER, progress
 from pymc_dapper.steps.stats import told_once
-from pymc_dapper.tabulation.choice import Table, table_if_cheaper
+from pymc_dapper.steps.variables import record_values
+from pymc_dapper.tabulation.choice import Table, tables_if_cheaper
 
 MOST_CHECKED = 100
 """Of how many entries of a variable R-hat and effective draws are looked at."""
@@ -249,35 +250,39 @@ def _in_turn(steps: list[BlockedStep], model: Model) -> list[BlockedStep] | Gibb
     return gibbs if gibbs.moved_in_blocks() >= all_values else steps
 
 
-def _table(
+def _tables(
     model: Model,
     records: Variable | Sequence[Variable] | None,
     var_names: Sequence[str] | None,
     given: Mapping[str, Any],
-) -> Table | None:
-    """Return the table to sample in place of the records, if there is one."""
+) -> list[Table]:
+    """Return the tables to sample in place of records; the last one's model has all of them."""
     of_records = ("initvals", "idata_kwargs", "trace")
     if any(given.get(name) is not None for name in of_records):
-        return None
-    table = table_if_cheaper(model, records, var_names or ())
-    if table is not None:
+        return []
+    tables = tables_if_cheaper(model, records, var_names or ())
+    for table in tables:
         LOGGER.info(
             "Sampled as a table of %d cells, by pmd.tabulate: %s. The posterior is the same; "
             "tabulate=False samples the records",
             table.n_cells,
             table.names,
         )
-    return table
+    return tables
 
 
-def _latent(model: Model, records: Any, counts: Any, table: Table | None) -> Latent:
-    if table is None:
+def _latent(model: Model, records: Any, counts: Any, tables: Sequence[Table]) -> Latent:
+    if not tables:
         return find_latent(model, records, counts)
+    written = tables[-1].model
+    counted = [written[rv.name] for table in tables for rv in table.counts]
     if records is None:
-        latent = find_latent(table.model, None, None, in_place_of_records=table.counts)
+        latent = find_latent(written, None, None, in_place_of_records=counted)
     else:
-        latent = Latent(Readings(table.model), [], table.counts)
-    return replace(latent, tabulated=table.n)
+        left = {model.values_to_rvs[x].name for x in record_values(records, model)}
+        rvs = [rv for rv in written.free_RVs if rv.name in left]
+        latent = Latent(Readings(written), rvs, counted)
+    return replace(latent, tabulated=frozenset(table.n for table in tables))
 
 
 @contextmanager
@@ -381,9 +386,9 @@ def sample(
     own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
     with progress(show=shown), building(own_mode=own_mode):
         may = flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records
-        table = _table(model, records, var_names, kwargs) if may else None
-        sampled = model if table is None else table.model
-        latent = _latent(model, records, counts, table)
+        tables = _tables(model, records, var_names, kwargs) if may else []
+        sampled = tables[-1].model if tables else model
+        latent = _latent(model, records, counts, tables)
         steps = choose_steps(
             latent,
             conjugate=conjugate,
@@ -414,6 +419,6 @@ def sample(
     if isinstance(result, DataTree):
         _tell_of_hierarchies(result, sampled, checked)
         _check_chains(result, sampled, checked)
-        factors = _factors_of_records(steps) if table is None else table.factors
+        factors = [*_factors_of_records(steps), *(x for table in tables for x in table.factors)]
         result.attrs[ATTRIBUTE] = budgets_of_releases(model, factors).to_json()
     return result

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.model import Model
@@ -12,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.assignment.refusals import check_generated, why_no_records
-from pymc_dapper.graphs.dependence import integrated_out, records_seen
+from pymc_dapper.graphs.dependence import integrated_out, records_seen, seen_by_each
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.records.reading.finite import possible_values
 from pymc_dapper.records.reading.linked import length, with_linked
@@ -28,8 +29,8 @@ class Latent:
     readings: Readings
     records: list[TensorVariable]
     counts: list[TensorVariable]
-    tabulated: int | None = None
-    """Return the number of records that some of the counts represent."""
+    tabulated: frozenset[int] = frozenset()
+    """Numbers of records that some of the counts represent."""
 
     @property
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
@@ -59,11 +60,12 @@ class Latent:
 
     @property
     def groups(self) -> list[list[TensorVariable]]:
-        """The records, by the unknown number of them: the variables of each describe its people."""
-        groups: dict[tuple[TensorVariable, ...], list[TensorVariable]] = {}
+        """The records of each group of people, which have their number in common."""
+        groups: dict[Any, list[TensorVariable]] = {}
         for rv in self.records:
-            of = tuple(size for size, rvs in self.sizes.items() if rv in rvs)
-            groups.setdefault(of, []).append(rv)
+            unknown = tuple(size for size, rvs in self.sizes.items() if rv in rvs)
+            number = unknown or length(self.readings.model, rv)
+            groups.setdefault(number, []).append(rv)
         return list(groups.values())
 
     @property
@@ -127,12 +129,14 @@ def find_records(model: Model) -> list[TensorVariable]:
     -------
     list of TensorVariable
         The free variables in a mechanism's statistic that aren't tables of counts, if all have a
-        first axis of the same length; and other latent variables of each record.
+        first axis; and other latent variables of each record. Those of other lengths are of other
+        people.
 
     Raises
     ------
     ReadingError
-        If there are none, or if they aren't equally long.
+        If there are none, or if some differ in length and one mechanism or distribution depends on
+        both.
     """
     check_generated(model)
     readings = Readings(model)
@@ -184,27 +188,19 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
         raise ReadingError(f"no latent records were found: {why_no_records(model)}")
     counted = {rv for rvs in sizes.values() for rv in rvs}  # each by its own number
     lengths = {rv.name: length(model, rv) for rv in seen if rv not in counted}
-    if None in lengths.values() or len(set(lengths.values())) > 1:
+    groups = [[rv for rv in seen if lengths.get(rv.name) == n] for n in {*lengths.values()}]
+    if None in lengths.values() or not _are_apart(model, groups):
         check_scalars(model, seen)
         listed = ", ".join(
             f"'{name}' ({_told_length(model[name], n)})" for name, n in lengths.items()
         )
-        # Parameters that a mechanism sees are told by what is passed, other people by a step.
-        what = (
-            "Pass the records, as in sample(records=[x]). A record that is a scalar needs shape=1"
-        )
-        if None not in lengths.values():
-            first, *_, last = lengths
-            what += (
-                f". If '{first}' and '{last}' describe different people, each needs a step: "
-                f"pm.sample(step=[pmd.DapperStep([{first}]), pmd.DapperStep([{last}])])"
-            )
         raise ReadingError(
             "which variables are the latent records isn't clear: the mechanisms, or other "
-            f"Potentials, depend on {listed}. {what}"
+            f"Potentials, depend on {listed}. Pass the records, as in sample(records=[x]), one "
+            "length for each group of people. A record that is a scalar needs shape=1"
         )
     if not sizes:
-        seen = _with_linked(readings, seen)
+        seen = [rv for group in groups for rv in _with_linked(readings, group)]
     for rv in model.free_RVs:
         parents = [x.name for x in seen if x in ancestors(rv.owner.inputs)]
         if parents and rv not in seen:
@@ -214,6 +210,12 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
                 f"'{rv.name}', which is free, too. Pass the records, as in sample(records=[x])"
             )
     return seen
+
+
+def _are_apart(model: Model, groups: Sequence[Sequence[TensorVariable]]) -> bool:
+    """Whether no mechanism sees records of two groups, and none depends on one of another group."""
+    related = [*seen_by_each(model), *({x, *ancestors(x.owner.inputs)} for x in model.basic_RVs)]
+    return all(sum(not found.isdisjoint(group) for group in groups) < 2 for found in related)
 
 
 def _with_linked(readings: Readings, seen: list[TensorVariable]) -> list[TensorVariable]:

@@ -23,7 +23,7 @@ def warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> Non
     taken -= {
         x for step in steps if isinstance(step, BoundaryStep | InterweaveStep) for x in step.vars
     }
-    lengths = {length(model, rv) for rv in latent.records} | {latent.tabulated}
+    lengths = {length(model, rv) for rv in latent.records} | latent.tabulated
     of_counts = {length(model, rv) for rv in latent.counts}
     for rv in model.free_RVs:
         n = length(model, rv)

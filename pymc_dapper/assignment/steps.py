@@ -67,12 +67,13 @@ def assign_steps(
     ----------
     records : variable or sequence of variables, optional
         The latent records. If neither they nor counts are given, they are found if the model leaves
-        no doubt: the free variables in a mechanism's statistic that aren't counts, if all have the
-        same number of entries along their first axis. Variables padded for an unknown n may differ
-        in length. Other latent variables of each record that are linked to these belong to it: a
-        class, an ability, a true value behind an error, a column without a mechanism. Continuous
-        variables on which public data of each record depend stay parameters. PyMC's log warns of
-        other variables with as many entries.
+        no doubt: the free variables in a mechanism's statistic that aren't counts. Variables of
+        another length describe other people and have a step of their own, unless they are padded
+        for the same unknown n. Pass them if a mechanism sees both, or one depends on the other.
+        Other latent variables of each record that are linked to these belong to it: a class, an
+        ability, a true value behind an error, a column without a mechanism. Continuous variables on
+        which public data of each record depend stay parameters. PyMC's log warns of other variables
+        with as many entries.
     model : Model, optional
         The model. Taken from the context if not given.
     counts : variable or sequence of variables, optional

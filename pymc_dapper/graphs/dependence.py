@@ -34,7 +34,13 @@ def integrated_out(model: Model) -> list[TensorVariable]:
 
 
 def records_seen(model: Model) -> list[TensorVariable]:
-    """Find the free variables in a privacy mechanism's statistic: the records.
+    """Find the free variables in a privacy mechanism's statistic: the records."""
+    seen: set[Variable] = set().union(*seen_by_each(model))
+    return [rv for rv in model.free_RVs if rv in seen]
+
+
+def seen_by_each(model: Model) -> list[set[Variable]]:
+    """Find the variables that each privacy mechanism sees.
 
     A Potential, or a release added by a mechanism's ``observe``, depends on them directly, not
     through the distributions of other variables. Variables on which only the noise scale depends
@@ -42,16 +48,13 @@ def records_seen(model: Model) -> list[TensorVariable]:
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
     out = integrated_out(model)
-    mechanisms = [*(x for x in model.potentials if x not in out), *released]
-    if not mechanisms:
-        return []
+    found = []
     # In terms of random variables: their values may be transformed by parameters, as by bounds.
-    seen: set[Variable] = set()
-    for x in mechanisms:
+    for x in [*(x for x in model.potentials if x not in out), *released]:
         unknown = getattr(getattr(x.tag, "mechanism", None), "unknown", [])
         scales = set(ancestors(unknown, blockers=model.basic_RVs))
         if unknown:
             scales -= set(ancestors([x.tag.statistic], blockers=model.basic_RVs))
         graphs = x.owner.inputs if x in released else [x]
-        seen |= set(ancestors(graphs, blockers=model.basic_RVs)) - scales
-    return [rv for rv in model.free_RVs if rv in seen]
+        found.append(set(ancestors(graphs, blockers=model.basic_RVs)) - scales)
+    return found

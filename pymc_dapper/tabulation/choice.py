@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.model import compare, find_records, write_table
+from pymc_dapper.tabulation.model import by_length, compare, find_records, write_table
 from pymc_dapper.tabulation.reading import TableReading, read_table
 
 RECORDS_PER_CELL = 150
@@ -38,6 +38,23 @@ class Table:
     """The records, for messages."""
     factors: list[str]
     """Names of the factors that depend on the records."""
+
+
+def tables_if_cheaper(
+    model: Model, records: Variable | Sequence[Variable] | None, kept: Sequence[str]
+) -> list[Table]:
+    """Tabulate each group of people by :func:`table_if_cheaper`; the last model has all tables."""
+    try:
+        groups = by_length(find_records(model, records))
+    except ReadingError:  # none that can be counted; see below
+        return []
+    tables = []
+    for group in groups:
+        table = table_if_cheaper(model, [model[rv.name] for rv in group], kept)
+        if table is not None:
+            tables.append(table)
+            model = table.model
+    return tables
 
 
 def table_if_cheaper(

@@ -103,10 +103,11 @@ def tabulate(
     ...     pmd.GaussianMechanism(100).potential("privacy", table, released=released)
     >>> pmd.tabulate(model)["record_counts"]
     """
-    model = model_to_read(model)
-    reading = read_table(model, find_records(model, records))
-    written = write_table(reading)
-    compare(reading, written)
+    written = model_to_read(model)
+    for group in by_length(find_records(written, records)):
+        reading = read_table(written, [written[rv.name] for rv in group])
+        written = write_table(reading)
+        compare(reading, written)
     return written
 
 
@@ -172,12 +173,20 @@ def find_records(
         )
     # Records on which the mechanism depends through others only.
     above = {x for rv in found for x in ancestors(rv.owner.inputs)}
-    length = found[0].type.shape
+    shapes = {rv.type.shape for rv in found}
     return [
         rv
         for rv in model.free_RVs
-        if rv in found or (rv in above and support(rv) is not None and rv.type.shape == length)
+        if rv in found or (rv in above and support(rv) is not None and rv.type.shape in shapes)
     ]
+
+
+def by_length(records: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
+    """Group records by the number of people whom they describe."""
+    groups: dict[Any, list[TensorVariable]] = {}
+    for rv in records:
+        groups.setdefault(rv.type.shape[:1], []).append(rv)
+    return list(groups.values())
 
 
 def write_table(reading: TableReading) -> Model:

@@ -92,9 +92,45 @@ def group_model():
 
 @pytest.mark.usefixtures("uncompiled")
 def test_records_are_not_guessed_where_there_is_doubt(group_model):
-    with pytest.raises(ReadingError, match=r"'group' \(3 along.*'x' \(9 along.*needs a step: "):
+    with pytest.raises(
+        ReadingError, match=r"'group' \(3 along.*'x' \(9.*one length for each group"
+    ):
         pmd.assign_steps(model=group_model)
     assert assigned(group_model, [group_model["x"]])[0] == ("DapperStep", ["x"])
+
+
+def two_groups(total):
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 0, 1)
+        x = pm.Normal("x", mu, 1, shape=9)
+        ability = pm.Normal("ability", mu, 1, shape=5)
+        y = pm.Normal("y", ability, 1, shape=5)
+        for k, seen in enumerate(total(x, y)):
+            pmd.LaplaceMechanism(2.0).potential(f"s{k}", seen, released=3.0)
+    return model
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_groups_of_people_have_steps_of_their_own():
+    model = two_groups(lambda x, y: [x.sum(), y.sum()])
+    steps = [("DapperStep", ["x"]), ("DapperStep", ["ability", "y"])]
+    assert sorted(assigned(model)[:2]) == sorted(steps)
+    together = two_groups(lambda x, y: [x.sum() + y.sum()])
+    with pytest.raises(ReadingError, match="one length for each group of people"):
+        pmd.assign_steps(model=together)
+    records = [together[name] for name in ("x", "ability", "y")]
+    assert sorted(assigned(together, records)[:2]) == sorted(steps)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_people_are_not_told_from_their_households():
+    with pm.Model() as model:
+        household = pm.Normal("household", 0, 1, shape=4)
+        x = pm.Normal("x", household[np.arange(9) % 4], 1, shape=9)
+        for rv in (household, x):
+            pmd.LaplaceMechanism(2.0).potential(f"of_{rv.name}", rv.sum(), released=3.0)
+    with pytest.raises(ReadingError, match=r"'household' \(4 along.*'x' \(9 along"):
+        pmd.assign_steps(model=model)
 
 
 def test_an_entry_of_a_vector_is_no_number_of_records():

@@ -8,8 +8,14 @@ import pytest
 
 import pymc_dapper as pmd
 from pymc_dapper import sampling
+from pymc_dapper.budget.written import ATTRIBUTE, ReleaseBudgets
 from pymc_dapper.tabulation import choice
-from pymc_dapper.tabulation.choice import OF_NUMBERS, RECORDS_PER_CELL, table_if_cheaper
+from pymc_dapper.tabulation.choice import (
+    OF_NUMBERS,
+    RECORDS_PER_CELL,
+    table_if_cheaper,
+    tables_if_cheaper,
+)
 
 MANY = 330_000_000
 
@@ -69,6 +75,33 @@ def test_records_without_parameters_are_all_there_is_to_sample():
         pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=answers)
     assert pmd.tabulate(model).free_RVs == []
     assert table_if_cheaper(model, None, ()) is None
+
+
+def two_groups(*numbers):
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones(3))
+        for k, n in enumerate(numbers):
+            x = pm.Categorical(f"x{k}", p=p, shape=n)
+            table = pmd.statistics.counts(x, 3)
+            pmd.LaplaceMechanism(2.0).potential(f"s{k}", table, released=np.full(3, n // 3))
+    return model
+
+
+def test_each_group_of_people_has_a_table_if_that_is_cheaper():
+    assert sorted(rv.name for rv in pmd.tabulate(two_groups(900, 1_200)).free_RVs) == [
+        "p", "x0_counts", "x1_counts",
+    ]  # fmt: skip
+    tables = tables_if_cheaper(two_groups(900, 20, 1_200), None, ())
+    assert [(table.names, table.n) for table in tables] == [("'x0'", 900), ("'x2'", 1_200)]
+    assert [rv.name for rv in tables[-1].model.free_RVs] == ["p", "x0_counts", "x1", "x2_counts"]
+    model = two_groups(900, 20)
+    for records in (None, [model["x0"], model["x1"]]):
+        idata = pmd.sample(
+            5, tune=5, chains=1, model=model, records=records, random_seed=1, progressbar=False
+        )
+        assert set(idata.posterior) == {"p", "x0_counts"}
+        budgets = ReleaseBudgets.from_json(idata.attrs[ATTRIBUTE]).budgets
+        assert set(budgets) == {"s0", "s1"}
 
 
 def test_records_that_are_asked_for_are_sampled():
