@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from pymc_dapper.backend.accelerate.switch import accelerated
+from pymc_dapper.backend.accelerate.switch import found
 
 HERE = Path(__file__)
 FILES = (HERE, HERE.parent / "accelerate" / "generators.py")
@@ -39,7 +39,7 @@ def _address_of(rng: Any) -> bool:
 def _standard_gamma(rng, shape, _lowered_by=None):  # type: ignore[no-untyped-def]
     if not _address_of(rng):
         return lambda rng, shape, _lowered_by=None: rng.standard_gamma(shape)
-    by_numpy = accelerated("generators").number_by("random_standard_gamma", 1)
+    by_numpy = found()["generators"].number_by("random_standard_gamma", 1)
     return lambda rng, shape, _lowered_by=None: by_numpy(rng, shape)
 
 
@@ -47,7 +47,7 @@ def _standard_gamma(rng, shape, _lowered_by=None):  # type: ignore[no-untyped-de
 def _beta(rng, a, b, _lowered_by=None):  # type: ignore[no-untyped-def]
     if not _address_of(rng):
         return lambda rng, a, b, _lowered_by=None: rng.beta(a, b)
-    by_numpy = accelerated("generators").number_by("random_beta", 2)
+    by_numpy = found()["generators"].number_by("random_beta", 2)
     return lambda rng, a, b, _lowered_by=None: by_numpy(rng, a, b)
 
 
@@ -68,7 +68,7 @@ def _filling(method: str, by_address: str, one: Callable[[Any], float]) -> Calla
     @overload(fill)
     def _fill(rng, width, out, _lowered_by=None):  # type: ignore[no-untyped-def]
         if _address_of(rng):
-            by_numpy = accelerated("generators").numbers_by(by_address)
+            by_numpy = found()["generators"].numbers_by(by_address)
             return lambda rng, width, out, _lowered_by=None: by_numpy(rng, out)
 
         def loop(rng, width, out, _lowered_by=None):  # type: ignore[no-untyped-def]

@@ -85,7 +85,7 @@ class JitFunction:
         if not self._by_address:
             return rng
         if rng is not self._rng:
-            self._rng, self._at = rng, accelerate.accelerated("generators").address_of(rng)
+            self._rng, self._at = rng, switch.found()["generators"].address_of(rng)
         return self._at
 
     def __getstate__(self) -> dict[str, Any]:

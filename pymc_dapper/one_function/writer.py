@@ -133,7 +133,7 @@ def _check_shapes(code: Code, graph: AbstractFunctionGraph, names: Sequence[str]
         f"{name}.shape[{k}] != {n}"
         for x, name in zip(graph.inputs, names, strict=True)
         if isinstance(x.type, DenseTensorType)
-        and not all(isinstance(step.op, Part) for step, _ in graph.clients[x])
+        and not all(isinstance(step.op, Part) for step, _ in graph.clients.get(x, ()))
         for k, n in enumerate(x.type.shape)
         if n is not None
     ]

@@ -15,6 +15,7 @@ from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.variable import shared_rng
 
 from pymc_dapper.backend.accelerate import given_function, switch
+from pymc_dapper.backend.generators import drawn_noise
 from pymc_dapper.backend.jit import (
     JitFunction,
     cache_folder,
@@ -47,6 +48,17 @@ def test_another_process_is_told_that_accelerations_failed(monkeypatch):
     monkeypatch.setattr(switch, "failed", False)
     pickle.loads(pickled)
     assert switch.failed
+
+
+def test_what_is_handed_an_address_still_is_after_accelerations_failed(monkeypatch):
+    """As a step that was compiled before the failure."""
+    rng = shared_rng(np.random.default_rng(0)).type("rng")
+    _, draw = drawn_noise("random", (3,), rng)
+    function, ours, numpys = compiled([rng], [draw]), *map(np.random.default_rng, (1, 1))
+    assert isinstance(function.handed(np.random.default_rng(0)), int)
+    monkeypatch.setattr(switch, "failed", True)
+    [drawn] = function(ours)
+    np.testing.assert_array_equal(drawn, numpys.random(3))
 
 
 def test_a_generator_is_advanced_in_place():

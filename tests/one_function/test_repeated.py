@@ -66,6 +66,23 @@ def test_inputs_of_another_shape_are_refused_where_parts_take_them():
             values_of(text, inputs, given | {x.name: given[x.name][:-1]})
 
 
+def test_a_rewritten_part_may_need_less_than_it_is_handed():
+    xs = [pt.vector(f"x{k}", shape=(30,)) for k in range(8)]
+    numbers = [pt.scalar(f"n{k}") for k in range(8)]
+    outputs = [
+        (pt.exp(x).cumsum()[::-1] * pt.cos(x).cumsum() + pt.sin(x) + 0 * pt.exp(n)).cumsum()
+        for x, n in zip(xs, numbers, strict=True)
+    ]
+    graph = graph_of([*xs, *numbers], outputs)
+    call_parts.apply(graph)
+    calls = [node.op.graph for node in graph.apply_nodes if isinstance(node.op, Part)]
+    assert any(set(of.inputs) - set(of.clients) for of in calls)
+    given = {x.name: np.full(x.type.shape, 0.3) for x in (*xs, *numbers)}
+    function = pytensor.function([*xs, *numbers], outputs, mode="FAST_COMPILE")
+    mine = values_of(write(graph, "one_function"), [*xs, *numbers], given)
+    np.testing.assert_allclose(mine, function(*given.values()), rtol=1e-12)
+
+
 def as_it_is(graph):
     """Rewrite nothing."""
 

@@ -49,7 +49,7 @@ def is_on(name: str) -> bool:
 
 def accelerated(name: str) -> Any:
     """Return the module of an acceleration; None if it is off."""
-    return None if _all_off() else _found()[name]
+    return None if _all_off() else found()[name]
 
 
 def _all_off() -> bool:
@@ -57,22 +57,25 @@ def _all_off() -> bool:
 
 
 @cache
-def _found() -> dict[str, ModuleType | None]:
-    """Import all of them, once in a process, and say which don't fit the installed versions."""
-    found: dict[str, ModuleType | None] = {}
+def found() -> dict[str, Any]:
+    """Import all of them, once in a process, and say which don't fit the installed versions.
+
+    What was compiled with one needs it also after one has failed.
+    """
+    modules: dict[str, Any] = {}
     missing = []
     for name, module in MODULES.items():
         try:
-            found[name] = import_module(module)
-            unlike = [x for x, looked in _looked(found[name]).items() if look_of(x) not in looked]
+            modules[name] = import_module(module)
+            unlike = [x for x, looked in _looked(modules[name]).items() if look_of(x) not in looked]
         except (ImportError, AttributeError, TypeError, OSError, numba.NumbaError) as error:
             unlike = [f"{error}"]
         if unlike:
-            found[name] = None
+            modules[name] = None
             missing.append(f"{name} ({unlike[0]})")
     if missing:
         _tell(f"they rely on what has changed in another library: {'; '.join(missing)}")
-    return found
+    return modules
 
 
 def _looked(module: ModuleType | None) -> dict[str, set[str]]:
@@ -141,6 +144,6 @@ def _failed_within(error: Exception) -> bool:
 
 def _forget_incomplete() -> None:
     """Make numba compile again what an acceleration has left incomplete."""
-    module = _found()["deferred_libraries"]
+    module = found()["deferred_libraries"]
     if module is not None:
         module.forget_incomplete()

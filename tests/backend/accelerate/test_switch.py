@@ -16,9 +16,9 @@ from pymc_dapper.backend.in_python import in_python
 def anew(monkeypatch):
     """What this process has found out by now is found out again, and forgotten afterwards."""
     monkeypatch.setattr(switch, "failed", False)
-    switch._found.cache_clear()
+    switch.found.cache_clear()
     yield
-    switch._found.cache_clear()
+    switch.found.cache_clear()
 
 
 def test_all_are_on_with_what_is_installed(monkeypatch):
@@ -48,9 +48,9 @@ def test_one_that_relies_on_a_name_that_is_gone_is_off_and_logged_once(anew, mon
 
 def test_one_that_replaces_what_looks_otherwise_is_off(anew, monkeypatch, caplog):
     """Whatever the version: the source of each function that it replaces is compared."""
-    module = switch._found()["deferred_libraries"]
+    module = switch.found()["deferred_libraries"]
     assert len(module.LOOKED) > 10
-    switch._found.cache_clear()
+    switch.found.cache_clear()
     name = next(iter(module.LOOKED))
     monkeypatch.setitem(module.LOOKED, name, {"another"})
     with caplog.at_level(logging.WARNING, "pymc"):
@@ -74,7 +74,7 @@ class Works:
         inner = njit(lambda x: x + 1)
         function = outermost(njit(lambda x: 2 * inner(x)))
         if is_on("deferred_libraries"):
-            module = switch._found()["deferred_libraries"]
+            module = switch.found()["deferred_libraries"]
             self.patch.setattr(module.DeferredLibrary, "_called", self.fail)
         return function(2.0)
 
