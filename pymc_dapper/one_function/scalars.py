@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
+from numba import njit
 from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
 
 from pymc_dapper.one_function.code import Code, Term
@@ -23,7 +24,7 @@ _CHEAP = (ps.Add, ps.Mul, ps.Sub, ps.Neg, ps.Sqr, ps.Cast, ps.Switch, ps.Second,
           ps.Maximum, ps.Minimum, ps.Clip)  # fmt: skip
 
 
-_LITERAL = re.compile(r"[-+.e()\d]+|True|False")
+_LITERAL = re.compile(r"\(*-?\d+(\.\d+)?(e[-+]?\d+)?\)*|True|False")
 
 
 def literal(value: Any) -> str:
@@ -58,12 +59,7 @@ def cast(text: str, old: str, new: str) -> str:
 def _number(text: str) -> Any:
     """Return the number of a literal; None for other expressions."""
     text = text.removeprefix("np.float32")
-    if not _LITERAL.fullmatch(text):  # as most aren't, and to parse one takes long
-        return None
-    try:
-        return literal_eval(text)
-    except (ValueError, SyntaxError):
-        return None
+    return literal_eval(text) if _LITERAL.fullmatch(text) else None
 
 
 def weight(op: ps.ScalarOp) -> int:
@@ -141,6 +137,9 @@ def _expression(
             return f"({least} if {value} < {least} else {most} if {value} > {most} else {value})"
         case ps.Reciprocal() if output == "float64":
             return f"(1.0 / {alike[0]})"
+        case ps.Pow() if output == "float64" and {*map(_number, alike)} == {None}:
+            power = code.refer("f", _power, "x**y without fastmath", _power.py_func)
+            return f"{power}({alike[0]}, {alike[1]})"
         case ps.Pow() if output == "float64":
             return f"({alike[0]} ** {alike[1]})"
         case ps.Maximum() | ps.Minimum() if output != "bool":
@@ -151,6 +150,13 @@ def _expression(
     if "." not in name and name != "power" and {output, *inputs} <= _NATIVE:
         return f"np.{name}({', '.join(x if output == 'bool' else alike)})"
     return _call(code, op, x, inputs)
+
+
+# With fastmath, LLVM calls a function that isn't there if it sees that the exponent was an integer
+# of few bits, or a truth value (numba's issue 9554): the process ends.
+@njit(fastmath=False)
+def _power(x: float, y: float) -> float:
+    return x**y
 
 
 def _call(code: Code, op: ps.ScalarOp, x: list[str], inputs: Sequence[str]) -> str:

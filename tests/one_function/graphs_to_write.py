@@ -95,6 +95,8 @@ def graphs(
         v ** pt.abs(i),
         special**0.0,
     )
+    above = (w > 0.5).astype("float64")
+    add("powers of small integers", w**i8, w**u8, w**above, 2.0**above)
     add(
         "casts",
         v.astype("int64"),

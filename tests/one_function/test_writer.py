@@ -17,8 +17,12 @@ from pymc_dapper.one_function.values import Value
 from pymc_dapper.one_function.writer import write
 from tests.one_function.graphs_to_write import VALUES, close, expected, graphs, variables
 
-COMPILED = ("isnan of special numbers", "sums of bools", "max of special numbers", "gradient")
-"""Graphs of each kind, in one function, as compiling it takes its time."""
+COMPILED = (
+    *("isnan of special numbers", "sums of bools", "max of special numbers", "gradient"),
+    "powers of small integers",
+)
+"""Graphs of each kind, in one function, as compiling it takes its time. Compiled with fastmath,
+powers of small integers end the process."""
 
 
 @pytest.mark.filterwarnings("ignore")
