@@ -1,8 +1,7 @@
 """Sampling with the steps that a user wants."""
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -145,8 +144,10 @@ def _without_records(steps: Sequence[BlockedStep], model: Model) -> list[str] | 
     return others or None
 
 
-def _factors_of_records(steps: Sequence[BlockedStep]) -> list[str]:
-    return [name for step in steps if isinstance(step, DapperStep) for name in step.factors]
+def _factors(steps: Sequence[BlockedStep], tables: Sequence[Table]) -> list[str]:
+    """Name the factors that depend on the records."""
+    of_steps = [name for step in steps if isinstance(step, DapperStep) for name in step.factors]
+    return [*of_steps, *(name for table in tables for name in table.factors)]
 
 
 def _quoted(names: Sequence[str]) -> str:
@@ -285,18 +286,6 @@ def _latent(model: Model, records: Any, counts: Any, tables: Sequence[Table]) ->
     return replace(latent, tabulated=frozenset(table.n for table in tables))
 
 
-@contextmanager
-def _compiling_fast(*, unless: bool) -> Iterator[None]:
-    """Have what PyMC compiles in sampling made as steps are; and warnings told once."""
-    with (
-        whole_graphs(unless=unless),
-        without_c_compiler(unless=unless),
-        without_traces(),
-        told_once(),
-    ):
-        yield
-
-
 @searching_new_garbage_only()
 def sample(
     draws: int | Model = 1000,
@@ -408,17 +397,17 @@ def sample(
         kwargs["compute_convergence_checks"] = checked and any_free
 
     def sampling() -> Any:
-        with _compiling_fast(unless=own_mode or not numba_by_default()):
+        # PyMC compiles the recorded variables, too, at the first draw: as steps are.
+        as_told = own_mode or not numba_by_default()
+        with whole_graphs(unless=as_told), without_c_compiler(unless=as_told), without_traces():
             return pm.sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )
 
-    with telling_of_damage():
-        # PyMC compiles the recorded variables, too, at the first draw.
+    with telling_of_damage(), told_once():
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
         _tell_of_hierarchies(result, sampled, checked)
         _check_chains(result, sampled, checked)
-        factors = [*_factors_of_records(steps), *(x for table in tables for x in table.factors)]
-        result.attrs[ATTRIBUTE] = budgets_of_releases(model, factors).to_json()
+        result.attrs[ATTRIBUTE] = budgets_of_releases(model, _factors(steps, tables)).to_json()
     return result

@@ -44,8 +44,9 @@ def table():
 
 def test_all_steps_describe_how_a_model_is_read():
     model = means()
+    latent, options = find_latent(model, None, None), ("dapper", "nuts", "compile_kwargs")
     steps = read_steps(
-        find_latent(model, None, None), True, True, None, None, None, marginalise=True
+        latent, conjugate=True, interweave=True, marginalise=True, **dict.fromkeys(options)
     )
     described = [step.describe() for step in steps if hasattr(step, "describe")]
     assert len(described) == 3 == len(steps) - 1

@@ -218,7 +218,11 @@ def test_options_reach_the_steps(admissions, passed_on, given):
         ({"step": []}, TypeError, "pmd.sample chooses the steps itself"),
         ({"init": "adapt_diag"}, ValueError, "init='adapt_diag' would be without effect"),
         ({"keep_records": True, "var_names": ["p"]}, TypeError, "either var_names or keep_records"),
-        ({"target_accept": 0.9}, ValueError, "NUTS has no variable to move"),
+        (
+            {"target_accept": 0.9},
+            ValueError,
+            "nothing is sampled by NUTS here",
+        ),
         ({"chains": 0}, ValueError, "chains must be a whole number of at least 1, got 0"),
         ({"cores": True}, TypeError, "cores must be a whole number of at least 1, got True"),
         ({"tune": -1}, ValueError, "tune must be a whole number of at least 0, got -1"),

@@ -94,8 +94,8 @@ def parameter_steps(
         steps.append(partial(conditional_nuts, values, present=present, **options, **(nuts or {})))
     elif nuts:
         raise ValueError(
-            "nuts was given, but NUTS has no variable to move: all parameters are drawn from "
-            "their conditional distributions. Leave nuts out, or pass conjugate=False"
+            "nothing is sampled by NUTS here, so target_accept and nuts are without effect: leave "
+            "them out. Only conjugate=False has NUTS move parameters of known conditionals, too"
         )
     return steps
 

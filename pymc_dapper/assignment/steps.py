@@ -144,38 +144,29 @@ def assign_steps(
     return steps
 
 
-def choose_steps(
-    latent: Latent,
-    *,
-    conjugate: bool,
-    interweave: bool,
-    marginalise: bool,
-    dapper: Mapping[str, Any] | None,
-    nuts: Mapping[str, Any] | None,
-    compile_kwargs: Mapping[str, Any] | None,
-) -> list[BlockedStep]:
+def choose_steps(latent: Latent, *, marginalise: bool, **choices: Any) -> list[BlockedStep]:
     """Choose the steps for all variables, as :func:`assign_steps` does.
 
-    All read the model, and may refuse it, before any is compiled.
+    All read the model, and may refuse it, before any is compiled. The other arguments are those of
+    :func:`read_steps`.
     """
-    choices = (latent, conjugate, interweave, dapper, nuts, compile_kwargs)
     try:
-        steps = read_steps(*choices, marginalise=flag(marginalise, "marginalise"))
+        steps = read_steps(latent, marginalise=flag(marginalise, "marginalise"), **choices)
         warn_of_left_out(latent, steps)
         return [compile_step(step) for step in steps]
     except NotMarginalisableError:  # by their noise, which is evaluated after it is compiled
-        return [compile_step(step) for step in read_steps(*choices, marginalise=False)]
+        return [compile_step(step) for step in read_steps(latent, marginalise=False, **choices)]
 
 
 def read_steps(
     latent: Latent,
+    *,
     conjugate: bool,
     interweave: bool,
+    marginalise: bool,
     dapper: Mapping[str, Any] | None,
     nuts: Mapping[str, Any] | None,
     compile_kwargs: Mapping[str, Any] | None,
-    *,
-    marginalise: bool,
 ) -> list[Step | UnbuiltNuts]:
     """Choose the steps and have them read the model, but compile nothing."""
     readings, model = latent.readings, latent.readings.model

@@ -9,8 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.asked_once import answer, log_densities
-from pymc_dapper.graphs.checks import violated_check
-from pymc_dapper.graphs.errors import FAILURES, NotConjugateError, ReadingError
+from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
@@ -35,12 +34,6 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     if any(same_function(form, known) for known in compared):
         return
     names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
-    violated = violated_check(conditional.view, graphs)
-    if violated is not None and conditional.model.check_bounds:
-        raise ReadingError(
-            f"the model excludes all values of {names}: the known parameters of its distribution, "
-            f"or of one that depends on it, violate {violated}"
-        )
     rng = np.random.default_rng(0)
     log_density = _log_density(conditional, graphs)
     tolerance = TOLERANCE[conditional.rvs[0].dtype]

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.backend.internals import (
@@ -282,10 +281,6 @@ class CountStep(Step):
     def __repr__(self) -> str:
         """Summarise the reading."""
         return f"<CountStep: {summarise_counts(self._reading)}>"
-
-    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
-        if changed:
-            self._check_releases()
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self.sweeps_done = 0

@@ -10,12 +10,16 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+import numpy as np
 from pymc import Model
+from pymc.initial_point import make_initial_point_expression
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType
 from pymc_dapper.backend.plain_models import parts_of, same_parts
+from pymc_dapper.graphs.errors import FAILURES, ReadingError
 
 _answers: ContextVar[dict[tuple[Any, ...], tuple[list[Any], Any]] | None]
 _answers = ContextVar("answers", default=None)
@@ -36,9 +40,39 @@ def asked_once() -> Iterator[None]:
 
 
 def initial_point(model: Model) -> PointType:
-    """Return the initial point, by names of value variables; the caller may change it."""
-    point = answer(model, "start", model.initial_point)
+    """Return the initial point, by names of value variables; the caller may change it.
+
+    Raises
+    ------
+    ReadingError
+        If a variable's shape doesn't fit its data.
+    """
+    try:
+        point = answer(model, "start", model.initial_point)
+    except FAILURES:
+        rvs, strategies = model.free_RVs, model.rvs_to_initial_values
+        starts = make_initial_point_expression(
+            free_rvs=rvs, rvs_to_transforms={}, initval_strategies=strategies
+        )
+        for rv, start in zip(rvs, starts, strict=True):
+            try:
+                start.eval(mode="FAST_COMPILE")
+            except FAILURES as error:
+                raise misshapen(model, rv, error) from error
+        raise
     return {name: value.copy() for name, value in point.items()}
+
+
+def misshapen(model: Model, variable: Variable, error: Exception) -> ReadingError:
+    """Make the error that the shapes of a variable and of the data don't fit together."""
+    data = [x for x in model.data_vars if x in ancestors([variable])]
+    shapes = ", ".join(f"'{x.name}' {np.shape(x.get_value())}" for x in data)
+    reason = str(error).partition("\n")[0].rstrip(".")
+    return ReadingError(
+        f"'{variable.name}' can't be evaluated with the shapes of the variables and of the data "
+        f"({shapes or 'it has none'}): {reason}. Data set to another length need records with "
+        "shape=data.shape[0]. A released table needs the shape of the table it was made from"
+    )
 
 
 def log_densities(

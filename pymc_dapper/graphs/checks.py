@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc import Model
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
@@ -16,6 +17,7 @@ from pytensor.tensor.math import All
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import CheckParameterValue
+from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import (
     dependent_variables,
@@ -23,7 +25,7 @@ from pymc_dapper.graphs.rebuild import (
     rebuild,
     with_inputs,
 )
-from pymc_dapper.graphs.view import ModelView
+from pymc_dapper.graphs.view import view_of
 
 
 def localise_checks(
@@ -58,7 +60,8 @@ def checks_of_records(
         condition
         for node in io_toposort([], [graph])
         if _checks(node, dependent)
-        for condition in _conditions_per_value(node.inputs)
+        for whole in node.inputs[1:]
+        for condition in (_per_value(x, node.inputs[0]) for x in _conditions(whole))
         if not set(records).isdisjoint(ancestors([condition]))
     ]
 
@@ -78,27 +81,31 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
     return pt.all(pt.stack(conditions)) if conditions else pt.constant(True, dtype="bool")
 
 
-def violated_check(view: ModelView, graphs: Sequence[TensorVariable]) -> str | None:
-    """Return a check that fails at all values, as PyMC words it, such as "sigma > 0"; else None."""
-    graphs = inline_symbolic_ops(graphs)
+def check_parameters(model: Model) -> None:
+    """Refuse a model in which known parameters of a distribution leave it no value.
+
+    Raises
+    ------
+    ReadingError
+        It has the variable, and the check that fails as PyMC words it, such as "sigma > 0".
+    """
+    view = view_of(model)
+    graphs = inline_symbolic_ops(view.log_densities(model.basic_RVs))
     free = dependent_variables(view.values.values(), graphs)
-    for node in io_toposort([], graphs):
-        if isinstance(node.op, CheckParameterValue):
-            known = [x for x in node.inputs[1:] if x not in free]
-            if not all(compile_in_python(view.model, [], known)()):
-                return str(node.op.msg)
-    return None
+    for rv, graph in zip(model.basic_RVs, graphs, strict=True):
+        for node in io_toposort([], [graph] if model.check_bounds else []):
+            if isinstance(node.op, CheckParameterValue):
+                known = [x for x in node.inputs[1:] if x not in free]
+                if not all(compile_in_python(model, [], known)()):
+                    raise ReadingError(
+                        f"'{rv.name}' can't have any value: the known parameters of its "
+                        f"distribution violate {node.op.msg}"
+                    )
 
 
 def _checks(node: Apply, dependent: set[Variable]) -> bool:
     """Whether a node is a check that depends on records."""
     return isinstance(node.op, CheckParameterValue) and not dependent.isdisjoint(node.inputs[1:])
-
-
-def _conditions_per_value(inputs: Sequence[Variable]) -> list[TensorVariable]:
-    """Split the conditions of a check into conditions on single values."""
-    value, *conditions = inputs
-    return [_per_value(each, value) for whole in conditions for each in _conditions(whole)]
 
 
 def _conditions(condition: Variable) -> list[TensorVariable]:

@@ -15,7 +15,7 @@ from pytensor.tensor.basic import constant
 from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities
+from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities, misshapen
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.known import known_value
@@ -129,10 +129,7 @@ class ModelView:
         try:
             return self([graph])[0]
         except FAILURES as error:
-            raise ReadingError(
-                f"'{name}' can't be evaluated with the shapes of the variables and of the data: "
-                f"{error}. Does the released table have the shape of the table it was made from?"
-            ) from error
+            raise misshapen(self.model, self.model[name], error) from error
 
     def at_values(
         self,

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from pymc import NUTS
 from pymc.model import Model
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.backend.internals import (
@@ -225,10 +224,6 @@ class MarginalisedStep(Step):
     @classmethod
     def _make_progressbar_update_functions(cls) -> tuple[Any, ...]:
         return NUTS._make_progressbar_update_functions()
-
-    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
-        if changed:
-            self._check_releases()
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self._tabulated = False

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from pymc.model import Model
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.backend.internals import (
@@ -351,7 +350,7 @@ class DapperStep(Step):
         """Summarise the reading."""
         return f"<DapperStep: {summarise_reading(self._reading)}>"
 
-    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
+    def _data_read(self) -> None:
         if self._pairs is not None and self._reading.data:
             now = read_exchange(self._reading, self._point)
             if now is None or not now.pairs_as(self._pairs):
@@ -360,8 +359,6 @@ class DapperStep(Step):
                     f"shared data changed the contributions of the records "
                     f"{self._reading.quoted_names} to {names}: build a new DapperStep"
                 )
-        if changed:
-            self._check_releases()
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self._never_moved: NeverMoved | None = None

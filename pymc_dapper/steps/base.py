@@ -1,12 +1,12 @@
 """Shared base of all steps: how they are called and built, shared data, and their output."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from pymc.model import Model
 from pymc.step_methods import BlockedStep
-from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
@@ -18,6 +18,8 @@ from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import options
 from pymc_dapper.context import model_to_read, the_model
+from pymc_dapper.graphs.asked_once import answer
+from pymc_dapper.graphs.checks import check_parameters
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.html import unfolding
 from pymc_dapper.steps.building import telling_why
@@ -57,7 +59,7 @@ class Step(BlockedStep):
     Its constructor begins with :meth:`_begin`, takes the reading from :meth:`of_reading` or reads
     the model itself, and lists the other inputs of its compiled functions in ``_givens``. It makes
     all refusals before it ends with :meth:`_when_read`, which compiles. A chain begins with
-    :meth:`_data_changed` and :meth:`_start_chain`.
+    :meth:`_data_read` and :meth:`_start_chain`.
     """
 
     _takes: ClassVar[str] = "parameters"
@@ -71,6 +73,8 @@ class Step(BlockedStep):
     stats_dtypes_shapes: dict[str, tuple[type, list[int] | None]] = {}  # noqa: RUF012 (PyMC's)
     _reading: Any = None
     _givens: Sequence[Given] = ()
+    _check_releases: Callable[[], None] | None = None
+    """Compares releases with the model, once more when shared data have changed."""
     _waits: bool = False
     _left: Callable[[], None] | None = None
 
@@ -139,6 +143,7 @@ class Step(BlockedStep):
         self.rng = chain_generator(rng)
         names = ", ".join(f"'{model.values_to_rvs[x].name}'" for x in self._moved)
         self._built = f"{type(self).__name__} for {names}"
+        answer(model, "parameters are possible", partial(check_parameters, model))
         return model, compile_kwargs, complete_point(model, initial_point)
 
     def _will_move(self, values: Sequence[TensorVariable]) -> None:
@@ -184,11 +189,14 @@ class Step(BlockedStep):
             in the model structure that they define.
         """
         super().setup_chain(rng, tune, draws)
-        self._data_changed([x for given in self._givens for x in given.data.read()])
+        changed = [x for given in self._givens for x in given.data.read()]
+        self._data_read()
+        if changed and self._check_releases is not None:
+            self._check_releases()
         self._start_chain(tune, draws)
 
-    def _data_changed(self, changed: Sequence[SharedVariable]) -> None:
-        """Check shared data that determined the reading; none of them may have changed."""
+    def _data_read(self) -> None:
+        """Check shared data that determined the reading; they may have changed."""
 
     def _start_chain(self, tune: int, draws: int) -> None:
         """Forget the last chain."""

@@ -7,6 +7,7 @@ from pymc.model import Model
 
 import pymc_dapper as pmd
 from pymc_dapper.graphs.asked_once import asked_once, initial_point, log_densities
+from pymc_dapper.graphs.errors import ReadingError
 
 VALUES = {"rate_log__": 0.3, "x": [0.5, 1.0, -2.0]}
 
@@ -89,6 +90,26 @@ def test_data_that_were_set_are_seen_afterwards():
     model.set_data("shift", 2.0)
     with asked_once():
         assert initial_point(model)["x"] == 2.0
+
+
+@pytest.mark.parametrize("length", [2, 5])
+def test_a_variable_that_does_not_fit_its_data_is_named(length):
+    with pm.Model() as model:
+        age = pm.Data("age", np.zeros(3))
+        pm.Normal("x", pm.Flat("slope") * age, shape=3)
+    model.set_data("age", np.zeros(length))
+    told = rf"'x' can't be .* \('age' \({length},\)\): .*\({length},\).*\(3,\)"
+    with pytest.raises(ReadingError, match=told + r"\. Data set to another length need records"):
+        initial_point(model)
+
+
+def test_other_errors_of_a_start_stay(model, monkeypatch):
+    def fail(self):
+        raise ValueError("another one")
+
+    monkeypatch.setattr(Model, "initial_point", fail)
+    with pytest.raises(ValueError, match="another one"):
+        initial_point(model)
 
 
 @pytest.mark.usefixtures("uncompiled")

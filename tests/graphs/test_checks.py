@@ -8,7 +8,9 @@ from pymc.logprob.utils import ParameterValueError
 from pytensor.graph.replace import vectorize_graph
 from scipy.stats import binom, norm
 
+import pymc_dapper as pmd
 from pymc_dapper.graphs.checks import checks_of_records, localise_checks, valid_parameters
+from pymc_dapper.graphs.errors import ReadingError
 
 X, SIGMA = pt.vector("x"), pt.scalar("sigma")
 OBSERVED = np.array([0.3, 0.4, 0.5])
@@ -58,3 +60,30 @@ def test_all_checks_together_say_whether_parameters_are_valid(sigma):
     for records, possible in ((np.ones(3), True), (AT, False)):
         found = valid.eval({X: records, SIGMA: sigma}, mode="FAST_COMPILE")
         assert found == (possible and sigma > 0)
+
+
+@pytest.mark.parametrize(
+    ("records", "violated"),
+    [
+        (lambda: pm.Normal("x", 0, -1, shape=3), "sigma > 0"),
+        (lambda: pm.Normal("x", 0, [1, 1, np.nan], shape=3), "sigma > 0"),
+        (lambda: pm.Uniform("x", 2, 1, shape=3), "lower <= upper"),
+        (lambda: pm.Bernoulli("x", pm.Data("share", 1.2), shape=3), "0 <= p <= 1"),
+        (lambda: pm.Normal("x", pm.HalfNormal("spread"), -1, shape=3), "sigma > 0"),
+    ],
+)
+@pytest.mark.usefixtures("uncompiled")
+def test_parameters_that_leave_a_variable_no_value_are_told(records, violated):
+    with pm.Model() as model:
+        pmd.LaplaceMechanism(1.0).potential("privacy", records().sum(), released=1.0)
+    with pytest.raises(ReadingError, match=f"'x' can't have any value: .* violate {violated}"):
+        pmd.assign_steps(model=model, progressbar=False)
+
+
+@pytest.mark.usefixtures("uncompiled")
+def test_parameters_that_other_values_make_possible_are_not():
+    with pm.Model() as model:
+        spread = pm.Normal("spread", -1, initval=1)
+        x = pm.Normal("x", 0, spread, shape=3)
+        pmd.LaplaceMechanism(1.0).potential("privacy", x.sum(), released=1.0)
+    pmd.assign_steps(model=model, progressbar=False)

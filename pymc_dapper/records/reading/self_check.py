@@ -316,7 +316,11 @@ def _draw_states(
             _draw_state(reading, propose, each, start, parameters) for each in rng.spawn(2)
         )
     except (NotImplementedError, *FAILURES) as error:
-        raise _undrawable(reading, error) from error
+        raise _NoValueError(
+            f"DapperStep proposes the records {reading.quoted_names} from their prior, but it "
+            f"can't be drawn from: {error}. Use a proper distribution; give a CustomDist a `dist` "
+            "or a `random` function"
+        ) from error
     return first, second
 
 
@@ -395,15 +399,6 @@ def _nearby(sums: Sequence[np.ndarray]) -> list[np.ndarray]:
     return [
         x * (1 + 1e-12 * rng.standard_normal(x.shape)) if x.dtype.kind == "f" else x for x in sums
     ]
-
-
-def _undrawable(reading: ModelReading, error: Exception) -> _NoValueError:
-    names = reading.quoted_names
-    return _NoValueError(
-        f"DapperStep proposes the records {names} from their prior, but it can't be drawn from: "
-        f"{error}. Use a proper distribution; give a CustomDist a `dist` or a `random` "
-        "function"
-    )
 
 
 def _per_record(factor: AdditiveFactor | SeparableFactor) -> list[Variable]:
