@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pymc_dapper.answers.answer import Answer
+from pymc_dapper.checks import whole_number
 from pymc_dapper.mechanisms import Mechanism, RandomRounding
 from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.tables import read_release
@@ -112,7 +113,7 @@ class _Rule(argparse.Action):
 
 def _prior(given: argparse.Namespace) -> Any:
     if given.at_most is not None:
-        return range(given.at_most + 1)
+        return range(whole_number(given.at_most, "--at-most", at_least=0) + 1)
     return tuple(given.between) if given.between else given.prior
 
 

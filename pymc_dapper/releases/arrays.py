@@ -109,7 +109,7 @@ class Cells:
             except (TypeError, ValueError):
                 raise TypeError(
                     f"'{self.name}': values must be numbers, got {value!r} at {self._told(at)}"
-                    + (". Mark suppressed values by nan" if isinstance(value, str) else "")
+                    + (". Leave suppressed values empty, or nan" if isinstance(value, str) else "")
                 ) from None
             except OverflowError:
                 raise ValueError(

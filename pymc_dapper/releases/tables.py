@@ -91,8 +91,8 @@ def read_release(
         mechanism = _mechanism(name, wanted, noise, scale, look_up)
         if not mechanism.suppresses and (missing := empty(array)) is not None:
             raise ValueError(
-                f"'{name}': there is no value of {missing}. If values were suppressed for being "
-                "low, say so by the mechanism: noise=LaplaceMechanism(2).published_if('>=', 10)"
+                f"'{name}': there is no value of {missing}. If low values were suppressed, say so "
+                "by LaplaceMechanism(2).published_if('>=', 10), in a shell by --published-from 10"
             )
         queries.append(Query(name, array, mechanism, own_dims, own_coords))
     return Release(queries, budget)

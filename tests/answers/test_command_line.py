@@ -75,6 +75,7 @@ def test_what_was_done_to_noisy_values_is_said_in_its_order(tmp_path):
     [
         (["--scale", "-5"], "'cases': scale of the laplace noise"),
         (["--scale", "5", "--values", "deaths"], "there is no column 'deaths'|deaths"),
+        (["--scale", "5", "--at-most", "-1"], "--at-most must be a whole number of at least 0"),
         (["--scale", "5", "--draws", "0"], "draws must be a whole number of at least 1"),
         (["--scale", "5", "--total", "-3"], "total must hold whole numbers from 0 on"),
         ([], "'cases': scale is missing, that of the laplace noise"),
@@ -88,6 +89,20 @@ def test_mistakes_are_answered_in_a_sentence(file, wrong, told, capsys):
     error = capsys.readouterr().err
     assert error.startswith("python -m pymc_dapper: ")
     assert re.search(told, error)
+
+
+@pytest.mark.parametrize(
+    ("cell", "told"),
+    [
+        ("", "no value of district 'D'.*in a shell by --published-from 10"),
+        ("x", "got 'x' at district 'D'. Leave suppressed values empty"),
+    ],
+)
+def test_an_option_is_named_for_a_cell_without_a_number(file, cell, told, capsys):
+    with open(file, "a") as opened:
+        opened.write(f"D,{cell},5\n")
+    assert main([file, *USUAL, "--scale", "5"]) == 1
+    assert re.search(told, capsys.readouterr().err)
 
 
 def test_a_missing_file_is_reported(capsys):

@@ -43,7 +43,7 @@ def test_rows_that_have_no_place_are_refused(keys, coords, message):
 
 def test_what_is_no_number_is_refused():
     with pytest.raises(
-        TypeError, match=r"'q': values must be numbers, got '<5' at sex 'm', age 1.* by nan"
+        TypeError, match=r"'q': values must be numbers, got '<5' at sex 'm', age 1.* empty, or nan"
     ):
         Cells("q", KEYS).fill(["<5", 1, 2, 3])
     for value in ("3", True, np.True_, b"3", 1j):
