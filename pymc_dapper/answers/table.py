@@ -120,9 +120,7 @@ def _check_cells_again(queries: Sequence[Query], groups: Sequence[np.ndarray]) -
     """Check that no cell is in two releases with the same noise."""
     again = [k for k, q in enumerate(queries) if getattr(q.mechanism, "changes_again", False)]
     for k, j in combinations(again, 2):
-        pairs = groups[k] * (groups[j].max() + 1) + groups[j]
-        _, first, both = np.unique(pairs, return_index=True, return_counts=True)
-        one, other = (np.bincount(groups[i])[groups[i][first]] for i in (k, j))
+        both, one, other = _overlaps(groups[k], groups[j])
         if np.any((both == one) & (both == other)):
             raise ValueError(
                 f"'{queries[k].name}' and '{queries[j].name}' are both about some of the same "
@@ -170,11 +168,12 @@ def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -
 
 def are_nested(groups: Sequence[np.ndarray]) -> bool:
     """Whether any two sums are of disjoint cells, or one is part of the other: a tree."""
-    for k, one in enumerate(groups):
-        for other in groups[:k]:
-            pairs = one * (other.max() + 1) + other
-            _, first, both = np.unique(pairs, return_index=True, return_counts=True)
-            sizes = np.minimum(np.bincount(one)[one[first]], np.bincount(other)[other[first]])
-            if np.any(both != sizes):
-                return False
-    return True
+    overlaps = (_overlaps(*each) for each in combinations(groups, 2))
+    return all(np.array_equal(both, np.minimum(*sizes)) for both, *sizes in overlaps)
+
+
+def _overlaps(one: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, for sums with cells in common, how many these are, and how many each sum has."""
+    pairs = one * (other.max() + 1) + other
+    _, first, both = np.unique(pairs, return_index=True, return_counts=True)
+    return both, np.bincount(one)[one[first]], np.bincount(other)[other[first]]
