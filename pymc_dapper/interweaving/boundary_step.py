@@ -8,7 +8,6 @@ import numpy as np
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
-from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.internals import (
     PointType,
     RandomGenerator,
@@ -25,7 +24,7 @@ from pymc_dapper.interweaving.reading.tables import TablesReading, agrees, read_
 from pymc_dapper.kernels.tuning import forgets_slowly
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.steps.base import Given, Step
-from pymc_dapper.steps.building import building, telling_why, tells_why
+from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, notice_of
 from pymc_dapper.steps.variables import record_values
@@ -166,8 +165,7 @@ class BoundaryStep(Step):
         before = point
         if self.moves:
             if self._move is None:
-                with telling_why("BoundaryStep", self.vars), building(own_mode=bool(self._options)):
-                    once_more_without(self._compile)
+                self._compile_in_chain(self._compile, own_mode=bool(self._options))
             *values, outcome, redrawn = self._move(
                 self.rng, self.widths, self._n_drawn, *self._given(point)
             )

@@ -10,7 +10,6 @@ import numpy as np
 from pymc.model import Model
 from pytensor.graph.basic import Variable
 
-from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.internals import (
     PointType,
     RandomGenerator,
@@ -34,7 +33,7 @@ from pymc_dapper.interweaving.reading.frame import (
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
 from pymc_dapper.interweaving.tuner import Tuner
 from pymc_dapper.steps.base import Given, Step, miscompiled
-from pymc_dapper.steps.building import building, telling_why, tells_why
+from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, notice_of
 from pymc_dapper.steps.variables import check_given, record_values
@@ -220,11 +219,7 @@ class InterweaveStep(Step):
     def _kind(self, which: int) -> Kind:
         """Return a kind of moves; it may be compiled when it is first needed."""
         while which >= len(self._kinds):
-            with (
-                telling_why("InterweaveStep", self.vars),
-                building(own_mode=bool(self._options)),
-            ):
-                once_more_without(self._compile_next)
+            self._compile_in_chain(self._compile_next, own_mode=bool(self._options))
         return self._kinds[which]
 
     def _compile_next(self, checked: CheckedNoise | None = None) -> None:

@@ -22,7 +22,7 @@ from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.checks import check_parameters
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.html import unfolding
-from pymc_dapper.steps.building import telling_why
+from pymc_dapper.steps.building import building, telling_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.progress import stage
 from pymc_dapper.steps.variables import (
@@ -119,6 +119,11 @@ class Step(BlockedStep):
             self._left = compile_all
         else:
             once_more_without(compile_all)
+
+    def _compile_in_chain(self, compile_more: Callable[[], None], *, own_mode: bool) -> None:
+        """Compile what a chain turned out to need; see :func:`building`."""
+        with telling_why(type(self).__name__, self.vars), building(own_mode=own_mode):
+            once_more_without(compile_more)
 
     _values = staticmethod(parameter_values)
     """Converts a user's variables to value variables."""

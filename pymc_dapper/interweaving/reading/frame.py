@@ -106,7 +106,6 @@ def read_frame(
         parameters=reading.parameters,
         left_alone=reading.left_alone,
         records=tuple(framed),
-        uniforms=(),
         noise=(noise,) * len(framed),
         proposed=proposed,
         moved_records=tuple(moved),

@@ -17,28 +17,28 @@ class NonCentredModel(Reading):
 
     parameters: tuple[TensorVariable, ...]
     """Value variables of the parameters that move records, with static shapes."""
-    left_alone: tuple[str, ...]
-    """Names of the parameters that were asked for and don't move any record."""
-    records: tuple[TensorVariable, ...]
-    """Value variables of the records that the parameters move, with static shapes."""
-    uniforms: tuple[TensorVariable, ...]
-    """Inputs of the graphs: uniform variates, one for each discrete record."""
-    noise: tuple[TensorVariable, ...]
-    """The noise of each of ``records``, computed from them and the parameters."""
     proposed: tuple[TensorVariable, ...]
     """Inputs of the graphs below: new values of the moved variables (:attr:`moving`)."""
-    moved_records: tuple[TensorVariable, ...]
-    """The records at the proposed parameters and the present noise."""
     log_density: TensorVariable
     """A scalar: log-density of the proposed parameters given the noise, up to a constant: all
     factors of the parameters or the records, less ``log_law``."""
-    log_law: TensorVariable | None
-    """Log-density of the present records under the law whose noise is held fixed. None if that is
-    their prior, which is then left out of the factors."""
     factors: tuple[str, ...]
     """Names of these factors."""
     given: tuple[TensorVariable, ...]
     """Value variables of all else that the graphs depend on."""
+    left_alone: tuple[str, ...] = ()
+    """Names of the parameters that were asked for and don't move any record."""
+    records: tuple[TensorVariable, ...] = ()
+    """Value variables of the records that the parameters move, with static shapes."""
+    uniforms: tuple[TensorVariable, ...] = ()
+    """Inputs of the graphs: uniform variates, one for each discrete record."""
+    noise: tuple[TensorVariable, ...] = ()
+    """The noise of each of ``records``, computed from them and the parameters."""
+    moved_records: tuple[TensorVariable, ...] = ()
+    """The records at the proposed parameters and the present noise."""
+    log_law: TensorVariable | None = None
+    """Log-density of the present records under the law whose noise is held fixed. None if that is
+    their prior, which is then left out of the factors."""
     frame: TensorVariable | None = None
     """Coordinates of the records that move besides the parameters, a vector computed from the
     records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. The rest of
