@@ -1,15 +1,18 @@
 """Values in a graph that are known before evaluation."""
 
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
+from pytensor import scalar as ps
 from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import graph_inputs, io_toposort
+from pytensor.graph.traversal import graph_inputs, io_toposort, walk
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import constant_fold
+from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import FAILURES
 
 
@@ -18,19 +21,29 @@ def known_value(variable: Variable) -> np.ndarray | None:
 
     Also None if the value can't be evaluated.
     """
-    if _is_of_constants(variable):
+    leaves = (x for x in walk([variable], _whose_values_count) if x.owner is None)
+    if not all(isinstance(x, Constant) for x in leaves):
+        return None
+    if _is_evaluated_alone(variable):
         try:
             return np.asarray(*Evaluated([], [variable], check_bounds=True)())
         except FAILURES:  # any error of an operation
             return None
-    if variable.owner is None:
-        return None
     [value] = constant_fold([variable], raise_not_constant=False)
     return None if isinstance(value, Variable) else np.asarray(value)
 
 
-def _is_of_constants(variable: Variable) -> bool:
-    """Whether a variable is computed from constants alone, without checks on the way."""
+def _whose_values_count(variable: Variable) -> Sequence[Variable]:
+    """Return what a variable is computed from, but for what only its shape matters of."""
+    node = variable.owner
+    if node is None or ops.only_measures(node):
+        return ()
+    fills = isinstance(getattr(node.op, "scalar_op", None), ps.Second)
+    return node.inputs[1:] if fills else node.inputs
+
+
+def _is_evaluated_alone(variable: Variable) -> bool:
+    """Whether a variable needs no shapes of others, and no checks on the way."""
     if not all(isinstance(x, Constant) for x in graph_inputs([variable])):
         return False
     checks = (isinstance(node.op, CheckAndRaise) for node in io_toposort([], [variable]))

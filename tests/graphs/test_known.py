@@ -19,3 +19,8 @@ def test_the_size_is_known_where_all_lengths_are():
     assert known_size(pt.tensor("x", shape=(3, 4))) == 12
     assert known_size(pt.scalar()) == 1
     assert known_size(X) is None
+
+
+def test_values_that_a_filled_array_was_made_like_are_not_needed():
+    assert known_value(pt.zeros_like(X[0, 0]) + 1) == 1
+    assert known_value(pt.zeros_like(X)) is None  # its length isn't known

@@ -24,7 +24,6 @@ from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.terms import roles
 from pymc_dapper.graphs.terms.equations import says_only_what_is_required
-from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
@@ -289,7 +288,7 @@ def _without_totals(
 
 def _known_to_be_zero(offset: TensorVariable) -> np.ndarray:
     """Return which entries are zero for all parameters and data."""
-    value = constant_value(offset)
+    value = known_value(offset)
     return np.zeros(offset.type.shape, dtype=bool) if value is None else value == 0
 
 

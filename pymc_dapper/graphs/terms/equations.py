@@ -9,6 +9,7 @@ from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Variable
 
 from pymc_dapper.graphs import ops
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.terms import linear
 from pymc_dapper.graphs.terms.roles import (
     Entrywise,
@@ -69,7 +70,7 @@ def equalities(
 
 def _within(node: Apply, size: Entrywise) -> Equalities:
     """Return the linear sum whose size is compared with a constant."""
-    limit, of = linear.constant_value(node.inputs[1]), size.function.owner
+    limit, of = known_value(node.inputs[1]), size.function.owner
     if limit is None or of is None or size.fixed or len(size.linear) != 1:
         return ()
     [(scalar, rows)] = size.linear.items()
@@ -132,7 +133,7 @@ def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
 
 def _is_indicator(node: Apply) -> bool:
     """Whether an operation chooses between a positive number and zero."""
-    yes, no = (linear.constant_value(branch) for branch in node.inputs[1:])
+    yes, no = (known_value(branch) for branch in node.inputs[1:])
     return yes is not None and no is not None and bool(np.all(yes > 0) and not np.any(no))
 
 
@@ -140,7 +141,7 @@ def is_positive_scaling(node: Apply, place: int) -> bool:
     """Whether an operation multiplies one of its inputs by positive constants."""
     if isinstance(ops.scalar_of(node), ps.TrueDiv) and place != 0:
         return False
-    others = [linear.constant_value(x) for k, x in enumerate(node.inputs) if k != place]
+    others = [known_value(x) for k, x in enumerate(node.inputs) if k != place]
     return all(value is not None and bool(np.all(value > 0)) for value in others)
 
 
@@ -150,13 +151,13 @@ def says_only_what_is_required(terms: Entrywise) -> bool:
     if len(terms.requires) != 1 or node is None:
         return False
     return isinstance(ops.scalar_of(node), ps.Switch) and all(
-        linear.constant_value(branch) is not None for branch in node.inputs[1:]
+        known_value(branch) is not None for branch in node.inputs[1:]
     )
 
 
 def is_minus_infinity(x: Variable) -> bool:
     """Whether a variable is minus infinity for all counts."""
-    value = linear.constant_value(x)
+    value = known_value(x)
     return value is not None and bool(np.all(np.isneginf(value)))
 
 

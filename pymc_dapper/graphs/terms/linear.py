@@ -72,7 +72,7 @@ def _scaling(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> list
     for k, x in enumerate(node.inputs):
         if k == places[0]:
             continue
-        value = constant_value(x)
+        value = known_value(x)
         if value is None:
             return None
         factor = factor / value if divides else factor * value
@@ -206,23 +206,6 @@ def joined(
     return Linear(shape, rows, _offset(node, roles))
 
 
-def constant_value(x: Variable) -> np.ndarray | None:
-    """Return the value of a variable that depends on constants and static shapes only."""
-    if isinstance(x, Constant):
-        return np.asarray(x.data)
-    pending, seen = [x], {x}
-    while pending:
-        variable = pending.pop()
-        if variable.owner is None:
-            if not isinstance(variable, Constant):
-                return None
-        elif not ops.only_measures(variable.owner):
-            new = [each for each in variable.owner.inputs if each not in seen]
-            pending += new
-            seen.update(new)
-    return known_value(x)
-
-
 def _offset(node: Apply, roles: Sequence[Role]) -> Variable:
     """Apply a linear operation to the offsets."""
     inputs = [
@@ -234,7 +217,7 @@ def _offset(node: Apply, roles: Sequence[Role]) -> Variable:
 
 def single_value(x: Variable) -> TensorVariable | None:
     """Return a constant with the same value everywhere as a scalar."""
-    value = constant_value(x)
+    value = known_value(x)
     if value is None or value.size == 0 or not np.all(value == value.flat[0]):
         return None
     return pt.constant(np.asarray(value.flat[0]))

@@ -8,8 +8,8 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.roles import Part
 
 
@@ -87,7 +87,7 @@ def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:
 
 def _argument(values: TensorVariable, fixed: dict[Variable, TensorVariable]) -> TensorVariable:
     """Make a vector an argument of a term, or a constant if all its values are the same."""
-    known = constant_value(values)
+    known = known_value(values)
     if known is not None and np.all(known == known.flat[0]):
         return pt.constant(np.asarray(known.flat[0], dtype=np.float64))
     scalar = pt.dscalar()

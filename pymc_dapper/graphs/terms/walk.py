@@ -102,7 +102,7 @@ class CountWalk:
 
     def known(self, variable: Variable) -> np.ndarray | None:
         """Value of a constant, or of shared data, which is then held fixed; else None."""
-        value = linear.constant_value(variable)
+        value = known_value(variable)
         if value is not None:
             return value
         constants = {data: pt.constant(value) for data, value in self._data.items()}

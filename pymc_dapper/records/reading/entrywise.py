@@ -17,8 +17,8 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import Graph, as_function, rebuild, same_function, with_inputs
-from pymc_dapper.graphs.terms.linear import constant_value
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.roles import Indices, Mixed, Reduced, take_values
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
@@ -164,7 +164,7 @@ def _entry_term(found: Sequence[tuple[Terms, Indices]]) -> EntryTerm:
         at: dict[Variable, Variable] = {own: pt.tensor_from_scalar(entry)}
         for scalar, values in terms.fixed.items():
             vector = take_values(values, order)
-            known = constant_value(vector)
+            known = known_value(vector)
             if known is not None and np.array_equal(known, np.full_like(known, known[0]), True):
                 at[scalar] = pt.constant(known[0], dtype=values.dtype)
                 continue
