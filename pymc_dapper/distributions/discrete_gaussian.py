@@ -76,6 +76,8 @@ from pymc_dapper.distributions._noise import NoiseRV, log_tails
 
 DUAL_FROM = 0.5
 """From this sigma on the normaliser is the dual series."""
+STEPS_BESIDE = (-4.0, 4.0, -3.0, 3.0, -2.0, 2.0, -1.0, 1.0)
+"""Below it, the weights of these steps from the nearest integer are summed, the smallest first."""
 NO_WAVES_FROM = 1.5
 """From this sigma on the normaliser doesn't depend on mu, in double precision."""
 SMOOTH_FROM = 3.0
@@ -134,37 +136,33 @@ def _propose(remainder, sigma, normal):  # type: ignore[no-untyped-def]  # for n
 
 
 def _reject(
-    rng: np.random.Generator, remainder: Any, sigma: Any, size: tuple[int, ...]
+    rng: np.random.Generator, remainder: np.ndarray, sigma: np.ndarray
 ) -> NDArray[np.int64]:
     """Propose until all are accepted."""
-    remainder, sigma = np.broadcast_to(remainder, size), np.broadcast_to(sigma, size)
-    remainder, sigma = remainder.ravel(), sigma.ravel()
-    steps = np.empty(remainder.size, dtype="int64")
-    pending = np.arange(remainder.size)
+    steps, pending = np.empty(remainder.size, dtype="int64"), np.arange(remainder.size)
     while pending.size:
         drawn, cost = _propose(remainder, sigma, rng.standard_normal(pending.size))
         accepted = 2.0 * rng.standard_exponential(pending.size) >= cost
         steps[pending[accepted]] = drawn[accepted].astype("int64")
         rejected = ~accepted
         pending, remainder, sigma = pending[rejected], remainder[rejected], sigma[rejected]
-    return steps.reshape(size)
+    return steps
 
 
 def _invert(
-    rng: np.random.Generator, remainder: Any, sigma: Any, size: tuple[int, ...]
+    rng: np.random.Generator, remainder: np.ndarray, sigma: np.ndarray
 ) -> NDArray[np.int64]:
     """Look a uniform up in the cumulative weights of the integers next to the nearest."""
-    remainder, sigma = np.broadcast_arrays(remainder, sigma)
     steps = range(-INVERSION_REACH, INVERSION_REACH + 1)
 
-    def weight(step: int) -> Any:
+    def weight(step: int) -> np.ndarray:
         return np.exp(-step * (step - 2.0 * remainder) / (2.0 * sigma * sigma))
 
-    level = rng.random(size) * sum(weight(step) for step in steps)
-    drawn = np.full(size, -INVERSION_REACH, dtype="int64")
-    cumulative = np.zeros(remainder.shape)
+    level = rng.random(remainder.size) * sum(map(weight, steps))
+    drawn = np.full(remainder.size, -INVERSION_REACH)
+    cumulative = np.zeros(remainder.size)
     for step in steps[:-1]:
-        cumulative = cumulative + weight(step)
+        cumulative += weight(step)
         drawn += level >= cumulative
     return drawn
 
@@ -218,17 +216,12 @@ class DiscreteGaussianRV(NoiseRV):
     def draw(rng: np.random.Generator, mu: Any, sigma: Any, size: Any) -> NDArray[np.int64]:
         """Draw the steps from the nearest integer, by the method that suits each sigma."""
         nearest = np.rint(mu)
-        remainder, sigma = mu - nearest, np.maximum(sigma, SMALLEST_SIGMA)
-        if np.all(sigma >= REJECTION_FROM):
-            steps = _reject(rng, remainder, sigma, size)
-        elif np.all(sigma < REJECTION_FROM):
-            steps = _invert(rng, remainder, sigma, size)
-        else:
-            steps = np.empty(size, dtype="int64")
-            wide = np.broadcast_to(sigma >= REJECTION_FROM, size)
-            remainder, sigma = np.broadcast_to(remainder, size), np.broadcast_to(sigma, size)
-            for chosen, draw in ((wide, _reject), (~wide, _invert)):
-                steps[chosen] = draw(rng, remainder[chosen], sigma[chosen], (chosen.sum(),))
+        remainder = np.broadcast_to(mu - nearest, size)
+        sigma = np.broadcast_to(np.maximum(sigma, SMALLEST_SIGMA), size)
+        steps, wide = np.empty(size, dtype="int64"), sigma >= REJECTION_FROM
+        for chosen, draw in ((wide, _reject), (~wide, _invert)):
+            if chosen.any():
+                steps[chosen] = draw(rng, remainder[chosen], sigma[chosen])
         return nearest.astype("int64") + steps
 
 
@@ -272,18 +265,10 @@ def _log_weights_sum(remainder: TensorVariable, sigma: TensorVariable) -> Tensor
 
 
 def _log_direct_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-    """Sum over steps from -4 to 4.
-
-    j steps past mu have the weight near^j c^(j (j - 1) / 2), and j away from it far^j c^(...).
-    """
-    variance = pt.sqr(pt.maximum(sigma, SMALLEST_SIGMA))
-    near = pt.exp(-0.5 * (1.0 - 2.0 * pt.abs(remainder)) / variance)
-    far = pt.exp(-0.5 * (1.0 + 2.0 * pt.abs(remainder)) / variance)
-    c = near * far
-    c2 = c * c
-    c3 = c * c2
-    sides = [a * (1.0 + a * c * (1.0 + a * c2 * (1.0 + a * c3))) for a in (near, far)]
-    return pt.log1p(sides[0] + sides[1])
+    """Sum over steps from -4 to 4."""
+    h = 0.5 / pt.sqr(pt.maximum(sigma, SMALLEST_SIGMA))
+    beside = (pt.exp(-h * (n * (n - 2.0 * remainder))) for n in STEPS_BESIDE)
+    return pt.log1p(sum(beside))
 
 
 def _log_dual_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
