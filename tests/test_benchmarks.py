@@ -28,6 +28,7 @@ from benchmarks import (
     untuned,
 )
 from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.kernels.effective_draws import effective_draws
 from tests.broken import edited
 
 pytestmark = pytest.mark.long
@@ -523,6 +524,27 @@ def test_probabilities_of_classes_add_up_to_one():
     weights = [np.array([0.3, 1.2]), np.array([0.4, 0.5, 0.6])]
     found = [class_modes.log_classes(np.array(x), weights) - np.log(6) for x in every]
     np.testing.assert_allclose(np.exp(found).sum(), 1)
+
+
+def test_chains_of_nuts_have_the_posterior_of_classes():
+    """Their cells' mean is that of draws from the prior, weighted by the likelihood."""
+    released = np.array([[20.0, 5.0], [5.0, 20.0]])
+    problem = class_modes.Problem(50, (2, 2), (released,), sigma=5.0)
+    rng = np.random.default_rng(3)
+    p = rng.dirichlet(np.ones(2), 100_000)
+    first, second = (rng.dirichlet(prior, p.shape) for prior in problem.weights)
+    cells = np.einsum("dk,dka,dkb->dab", p, first, second).reshape(len(p), -1)
+    [drawn] = class_modes.by_nuts(problem, 1, classes=2, tune=200, draws=500)
+    n_effective = [effective_draws(x[:, None])[0] for x in drawn.T]
+    errors = drawn.std(axis=0) / np.sqrt(n_effective)
+
+    def off(times):
+        sd = np.sqrt(25 + times * 50 * cells)
+        weights = stats.norm.pdf(released.ravel(), 50 * cells, sd).prod(axis=1)
+        return np.abs(drawn.mean(axis=0) - np.average(cells, axis=0, weights=weights)) / errors
+
+    assert np.all(off(1) < 4)
+    assert np.any(off(30) > 8)  # as if counts varied more than Poisson ones
 
 
 def test_a_child_that_dies_without_a_word_is_told_of(monkeypatch):
