@@ -1,6 +1,7 @@
 """Shared base of all steps: how they are called and built, shared data, and their output."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -148,7 +149,8 @@ class Step(BlockedStep):
         self.rng = chain_generator(rng)
         names = ", ".join(f"'{model.values_to_rvs[x].name}'" for x in self._moved)
         self._built = f"{type(self).__name__} for {names}"
-        answer(model, "parameters are possible", partial(check_parameters, model))
+        with suppress(RuntimeError):  # a density that PyMC can't derive is told where it's needed
+            answer(model, "parameters are possible", partial(check_parameters, model))
         return model, compile_kwargs, complete_point(model, initial_point)
 
     def _will_move(self, values: Sequence[TensorVariable]) -> None:

@@ -31,6 +31,8 @@ from pymc_dapper.interweaving.reading.maps import (
     Parameters,
     RecordMap,
     at_index,
+    cdf_at,
+    check_quantiles,
     distribution_name,
     parameters_of,
     quantile_map,
@@ -229,23 +231,17 @@ def _truncated(op: TruncatedRV, node: Apply, moved: Sequence[bool]) -> RecordMap
         raise NoRecordMapError(f"{name} is discrete, and {REMEDY}")
     if not has_density(node):
         raise NoRecordMapError(f"{name} isn't known to be continuous, and {REMEDY}")
-    try:
-        pm.icdf(op.base_rv_op.make_node(*node.inputs[:-2]).default_output(), 0.5, warn_rvs=False)
-    except (NotImplementedError, ValueError) as error:
-        raise NoRecordMapError(f"PyMC knows no quantiles of {name}, and {REMEDY}") from error
+    check_quantiles(op.base_rv_op.make_node(*node.inputs[:-2]).default_output(), name)
 
     def at(parameters: Parameters) -> tuple[TensorVariable, TensorVariable, TensorVariable]:
         new = dict(zip(parameters_of(node), parameters, strict=True))
         *base, lower, upper = [new.get(x, x) for x in node.inputs]
         rv = op.base_rv_op.make_node(*base).default_output()
-        return rv, cdf(rv, lower), cdf(rv, upper)
-
-    def cdf(rv: TensorVariable, x: TensorVariable) -> TensorVariable:
-        return pt.exp(pm.logcdf(rv, x, warn_rvs=False))
+        return rv, cdf_at(rv, lower), cdf_at(rv, upper)
 
     def noise(x: TensorVariable, parameters: Parameters, _: object) -> TensorVariable:
         rv, below_lower, below_upper = at(parameters)
-        return (cdf(rv, x) - below_lower) / (below_upper - below_lower)
+        return (cdf_at(rv, x) - below_lower) / (below_upper - below_lower)
 
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
         rv, below_lower, below_upper = at(parameters)

@@ -104,10 +104,10 @@ def quantile_map(node: Apply) -> RecordMap:
         raise NoRecordMapError(f"{name} is multivariate, and {REMEDY}")
     if rv.dtype.startswith("float") and not has_density(node):
         return _clipped_quantile_map(node)
-    _check_quantiles(rv, name)
+    check_quantiles(rv, name)
 
     def cdf(x: TensorVariable, parameters: Parameters) -> TensorVariable:
-        return _cdf(with_parameters(node, parameters), x)
+        return cdf_at(with_parameters(node, parameters), x)
 
     def noise(x: TensorVariable, parameters: Parameters, uniforms: Variable) -> TensorVariable:
         upper = cdf(x, parameters)
@@ -131,7 +131,7 @@ def _clipped_quantile_map(node: Apply) -> RecordMap:
             f"{name} isn't known to be continuous: single values may have a positive probability, "
             f"which PyMC's quantiles don't show, and {REMEDY}"
         )
-    _check_quantiles(clipped.base, name)
+    check_quantiles(clipped.base, name)
 
     def at(parameters: Parameters) -> Clipped:
         found = read_clipped(with_parameters(node, parameters).owner)
@@ -140,11 +140,11 @@ def _clipped_quantile_map(node: Apply) -> RecordMap:
 
     def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
         base, lower, upper = at(parameters)
-        u = _cdf(base, x)
+        u = cdf_at(base, x)
         if lower is not None:
-            u = pt.switch(x <= lower, v * _cdf(base, lower), u)
+            u = pt.switch(x <= lower, v * cdf_at(base, lower), u)
         if upper is not None:
-            below = _cdf(base, upper)
+            below = cdf_at(base, upper)
             u = pt.switch(x >= upper, below + v * (1 - below), u)
         return u
 
@@ -157,7 +157,8 @@ def _clipped_quantile_map(node: Apply) -> RecordMap:
     return RecordMap(noise, records, has_jumps=True)
 
 
-def _check_quantiles(rv: TensorVariable, name: str) -> None:
+def check_quantiles(rv: TensorVariable, name: str) -> None:
+    """Refuse a distribution whose cdf and quantiles PyMC doesn't both know."""
     try:
         pm.icdf(rv, pt.zeros_like(rv), warn_rvs=False)
         pm.logcdf(rv, rv, warn_rvs=False)
@@ -165,7 +166,8 @@ def _check_quantiles(rv: TensorVariable, name: str) -> None:
         raise NoRecordMapError(f"PyMC knows no quantiles of {name}, and {REMEDY}") from error
 
 
-def _cdf(rv: TensorVariable, x: TensorVariable) -> TensorVariable:
+def cdf_at(rv: TensorVariable, x: TensorVariable) -> TensorVariable:
+    """Return a distribution's cdf."""
     return pt.exp(pm.logcdf(rv, x, warn_rvs=False))
 
 
