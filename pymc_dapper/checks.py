@@ -5,8 +5,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
+from importlib import import_module
 from numbers import Real
 from operator import index
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -221,6 +223,17 @@ def random_generator(value: Any, name: str) -> np.random.Generator:
         return np.random.default_rng(value)
     except (TypeError, ValueError) as error:
         raise type(error)(f"{expected}, got {shown(value)}") from None
+
+
+def pyarrow(name: str) -> ModuleType:
+    """Import what reads and writes Parquet files, for an argument with this name."""
+    try:
+        import_module("pyarrow.parquet")
+        return import_module("pyarrow")
+    except ImportError as error:
+        raise ImportError(
+            f"{name} needs pyarrow, which isn't installed: pip install pyarrow"
+        ) from error
 
 
 def places(chosen: Any, verb: str = "does") -> str:

@@ -1,5 +1,7 @@
 """Checks of arguments: valid ones come back in plain form, others raise one clear sentence."""
 
+import sys
+
 import numpy as np
 import pytensor.tensor as pt
 import pytest
@@ -127,3 +129,10 @@ def test_real_numbers_are_numbers(value):
     with pytest.raises(ValueError, match="empty"):
         checks.real_numbers([], "scale")
     assert checks.real_numbers(np.int8(3), "scale").dtype == np.float64
+
+
+def test_pyarrow_is_asked_for_by_what_needs_it(monkeypatch):
+    assert checks.pyarrow("store=").parquet.read_table
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match="store= needs pyarrow"):
+        checks.pyarrow("store=")

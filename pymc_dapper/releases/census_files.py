@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_dapper.checks import as_array, known, shown
+from pymc_dapper.checks import as_array, known, pyarrow, shown
 from pymc_dapper.releases.frames import column, columns_of
 
 BATCH = 2**12
@@ -139,10 +139,9 @@ def _files(path: str, storage_options: Mapping[str, Any]) -> tuple[Any, list[str
     remote = "://" in path
     if not remote and not Path(path).is_dir() and Path(path).suffix != ".parquet":
         return None
-    try:
-        from pyarrow import fs
-    except ImportError:
-        raise ImportError(f"rows: to read {path}, install pyarrow: pip install pyarrow") from None
+    pyarrow(f"rows={path!r}")
+    from pyarrow import fs
+
     system, root = fs.LocalFileSystem(), str(Path(path))
     if remote:
         try:

@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pymc_dapper.checks import known, shown
+from pymc_dapper.checks import known, pyarrow, shown
 
 Columns = dict[str, list[Any]]
 
@@ -90,13 +90,7 @@ def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
             f"{name} must be the path of a file that ends in .csv or .parquet, got {str(path)!r}"
         )
     if kind == ".parquet":
-        try:
-            from pyarrow import parquet  # type: ignore[import-untyped]
-        except ImportError:
-            raise ImportError(
-                f"{name}: to read {path.name}, install pyarrow: pip install pyarrow"
-            ) from None
-        read_file: Any = parquet.read_table
+        read_file: Any = pyarrow(f"{name}={path.name!r}").parquet.read_table
     else:
         read_file = partial(pd.read_csv, header=None, dtype="object", keep_default_na=False)
     try:

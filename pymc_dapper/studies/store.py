@@ -6,12 +6,12 @@ import os
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
 
+from pymc_dapper.checks import pyarrow
 from pymc_dapper.studies import fields
 from pymc_dapper.studies.cell import CellResult
 from pymc_dapper.studies.fingerprint import differences, plain
@@ -34,7 +34,7 @@ class Store:
         self.changed: dict[Cell, list[str]] = {}
         self._fingerprint = fingerprint
         self._study = ""
-        self._arrow, self._parquet = _import_arrow()
+        self._arrow = pyarrow("store=")
         self._is_writable = True
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ class Store:
     def _read(self, cell: Cell) -> CellResult | None:
         path = self.path / _file(cell)
         try:
-            rows = self._parquet.read_table(path, page_checksum_verification=True).to_pylist()
+            rows = self._arrow.parquet.read_table(path, page_checksum_verification=True).to_pylist()
             result, made_with = _from_rows(cell, rows, self._study)
         except MemoryError:
             raise
@@ -133,7 +133,7 @@ class Store:
             digest = [_digest([cell.name, *table.to_pylist()])] * len(table)
             table = table.append_column(fields.DIGEST, [digest])
             buffer = self._arrow.BufferOutputStream()
-            self._parquet.write_table(table, buffer, write_page_checksum=True)
+            self._arrow.parquet.write_table(table, buffer, write_page_checksum=True)
             _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
         except (OSError, TypeError, ValueError) as error:  # of the disk, or of Arrow
             if self._is_writable:
@@ -223,15 +223,3 @@ def _write(path: Path, content: bytes) -> None:
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
-
-
-def _import_arrow() -> tuple[ModuleType, ModuleType]:
-    try:
-        import pyarrow  # type: ignore[import-untyped]
-        from pyarrow import parquet
-    except ImportError as error:
-        raise ImportError(
-            "store= needs pyarrow, which isn't installed: pip install 'pymc-dapper[studies]', or "
-            "leave store out"
-        ) from error
-    return pyarrow, parquet

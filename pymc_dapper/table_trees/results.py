@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.counts.trees.streaming import claim, import_arrow
+from pymc_dapper.checks import pyarrow
+from pymc_dapper.counts.trees.streaming import claim
 from pymc_dapper.counts.trees.tree import read_quantiles
 from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, read_state
 
@@ -160,7 +161,7 @@ def read_so_far(folder: Path, margins: Mapping[str, Margin], data: Any) -> Table
 
 def write_summaries(folder: Path, drawn: TableDraws, names: np.ndarray) -> None:
     """Write a file of intervals for each margin, some areas after the other."""
-    arrow = import_arrow()
+    arrow = pyarrow("results=")
     for name, areas in drawn.areas.items():
         file = folder / f"{name}.parquet"
         beside = file.with_name(f".{file.name}-{os.getpid()}")

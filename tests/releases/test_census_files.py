@@ -1,4 +1,4 @@
-import builtins
+import sys
 
 import fsspec
 import numpy as np
@@ -95,14 +95,7 @@ def test_an_object_store_is_read_through_fsspec(directory):
 
 @pytest.mark.parametrize("package", ["fsspec.core", "pyarrow"])
 def test_what_is_missing_is_named(directory, monkeypatch, package):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name == package:
-            raise ImportError(f"No module named {name!r}")
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ImportError, match=f"install {package.split('.')[0]}"):
         read_census("memory://census", levels=LEVELS)
 

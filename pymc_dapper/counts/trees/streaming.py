@@ -11,20 +11,19 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, as_completed
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import random_generator, shown, whole_number
+from pymc_dapper.checks import pyarrow, random_generator, shown, whole_number
 from pymc_dapper.counts.trees import forest, weights
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
 from pymc_dapper.counts.trees.priors import Prior, read_prior
 from pymc_dapper.counts.trees.tree import CountTree, read_quantiles, read_releases
 
+IN_FILES = "a tree in files"
 TOP = "_top.parquet"
 RUN = "_run.json"
 ROOTS = "_roots"
@@ -120,7 +119,7 @@ def solve_tree_files(
         raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
     read_prior(prior, 1, np.zeros(1, dtype=np.int64))
     names = subtree_files(source)
-    arrow = import_arrow()
+    arrow = pyarrow(IN_FILES)
     begin(source, target, names, prior, wanted, entropy if wanted.draws else None)
 
     nodes = read_nodes(arrow, source / TOP)
@@ -168,17 +167,6 @@ def subtree_files(source: Path) -> list[str]:
             f"source={str(source)!r} must have {TOP}, the nodes above, and a file for each subtree"
         )
     return names
-
-
-def import_arrow() -> ModuleType:
-    """Import the reader and writer of Parquet."""
-    try:
-        import_module("pyarrow.parquet")
-        return import_module("pyarrow")
-    except ImportError as error:
-        raise ImportError(
-            "trees in files need pyarrow: python -m pip install 'pymc-dapper[studies]'"
-        ) from error
 
 
 def begin(
@@ -295,7 +283,7 @@ def places(file: str, nodes: dict[str, np.ndarray]) -> np.ndarray:
 
 def read_tree(task: Task, name: str) -> tuple[CountTree, dict[str, np.ndarray], int]:
     """Read the subtree of a file, and the place of its root."""
-    nodes = read_nodes(import_arrow(), task.source / name)
+    nodes = read_nodes(pyarrow(IN_FILES), task.source / name)
     parent = places(name, nodes)
     roots = np.flatnonzero(parent < 0)
     if len(roots) != 1:
@@ -444,7 +432,7 @@ def write_part(
     if wanted.draws:
         parts = tree._forest.draw_parts(solved, wanted.draws, rng, given=given)
     file = task.target / name
-    write_results(import_arrow(), file, nodes["node"], found, parts, given.max(initial=0))
+    write_results(pyarrow(IN_FILES), file, nodes["node"], found, parts, given.max(initial=0))
 
 
 def write_results(
