@@ -32,6 +32,7 @@ from benchmarks._models import example
 ROOT = Path(__file__).parents[1]
 PEOPLE = (400, 10_000, 1_000_000, 330_000_000)
 ANSWERS = (400, 100_000_000)
+REGRESSED = (1_000, 20_000)
 AREAS, SURVEYED = 5_000, 10_000_000
 ONE_BY_ONE = 1_000_000
 """Up to so many records are sampled one by one, too."""
@@ -55,6 +56,20 @@ def randomised_response(n):
     return module.build_model(male, admitted, module.DATA["keep_probability"])
 
 
+def by_covariates(n):
+    """Randomised answers of people who all differ in two covariates: a logistic regression."""
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(n, 2))
+    true = rng.random(n) < 1 / (1 + np.exp(1 - z @ [0.8, -0.4]))
+    answers = np.where(rng.random(n) < 0.75, true, ~true).astype(int)
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 2, shape=3)
+        record = pm.Bernoulli("record", logit_p=b[0] + b[1] * z[:, 0] + b[2] * z[:, 1])
+        mechanism = pmd.RandomizedResponse(0.75, categories=2)
+        mechanism.observe("answer", record, released=answers)
+    return model
+
+
 def survey(n):
     """People in areas with an effect each; noisy counts by area."""
     rng = np.random.default_rng(1)
@@ -75,7 +90,14 @@ def survey(n):
 MODELS = {
     "admissions": (admissions, ["p"]),
     "randomised_response": (randomised_response, ["p"]),
+    "by_covariates": (by_covariates, ["b"]),
     "survey": (survey, ["mean", "spread", "effect"]),
+}
+SIZES = {
+    "admissions": PEOPLE,
+    "randomised_response": ANSWERS,
+    "by_covariates": REGRESSED,
+    "survey": (SURVEYED,),
 }
 
 
@@ -114,8 +136,7 @@ def rows(names, draws, tune):
     """Measure all, each in a process of its own."""
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "NUMBA")}
     for name in names:
-        sizes = {"admissions": PEOPLE, "randomised_response": ANSWERS, "survey": (SURVEYED,)}[name]
-        for n in sizes:
+        for n in SIZES[name]:
             for tabulate in (True, False) if n <= ONE_BY_ONE else (True,):
                 few = draws if tabulate else max(300, min(draws, 100_000_000 // n))
                 job = {"name": name, "n": n, "tabulate": tabulate, "draws": few, "tune": tune}

@@ -263,11 +263,11 @@ def _tables(
         return []
     tables = tables_if_cheaper(model, records, var_names or ())
     for table in tables:
+        how = f"sampled as a table of {table.n_cells} cells" if table.counts else "integrated out"
         LOGGER.info(
-            "Sampled as a table of %d cells, by pmd.tabulate: %s. The posterior is the same; "
-            "tabulate=False samples the records",
-            table.n_cells,
+            "%s: %s by pmd.tabulate. The posterior is the same; tabulate=False samples the records",
             table.names,
+            how,
         )
     return tables
 

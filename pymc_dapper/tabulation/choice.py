@@ -16,8 +16,9 @@ from pymc_dapper.tabulation.model import by_length, compare, find_records, write
 from pymc_dapper.tabulation.reading import TableReading, read_table
 
 RECORDS_PER_CELL = 150
-"""A table's sweep takes as long per cell as a sweep over this number of records. If the records are
-integrated out, a cell is a term of a sum, and takes no longer than a record."""
+"""A table's sweep takes as long per cell as a sweep over this number of records."""
+CELLS_PER_RECORD = 16
+"""Records are integrated out if no more terms than this are added up for each of them."""
 OF_NUMBERS = 100
 """Factor on that number if records are numbers with several values. InterweaveStep moves parameters
 with such records, but nothing moves them with a Multinomial table, which may cost this much in
@@ -104,9 +105,9 @@ def table_if_cheaper(
 
 
 def _is_cheaper(reading: TableReading) -> bool:
-    per_cell = RECORDS_PER_CELL if reading.sums else 1
-    if reading.sums and not _are_categories(reading):
-        per_cell *= OF_NUMBERS
+    if not reading.sums:
+        return reading.n_cells <= CELLS_PER_RECORD * reading.n
+    per_cell = RECORDS_PER_CELL if _are_categories(reading) else RECORDS_PER_CELL * OF_NUMBERS
     return reading.n > per_cell * reading.n_cells
 
 
@@ -116,5 +117,4 @@ def _are_counts(reading: TableReading) -> bool:
 
 
 def _are_categories(reading: TableReading) -> bool:
-    categories: Any = CategoricalRV | BernoulliRV
-    return all(isinstance(rv.owner.op, categories) for rv in reading.rvs)
+    return all(isinstance(rv.owner.op, CategoricalRV | BernoulliRV) for rv in reading.rvs)

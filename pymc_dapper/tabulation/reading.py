@@ -416,7 +416,7 @@ def _with_rows(reading: TableReading) -> TableReading:
     for (array, axis), x in found.items():
         arrays[array, axis] = np.moveaxis(_value_of(reading, x), axis, 0)
     rows = distinct_rows(list(arrays.values()), reading.n)
-    if len(rows) == reading.n > 1:
+    if len(rows) == reading.n > 1 and reading.sums:
         named = [x.name for x, _ in found if x.name] or ["what is public of the records"]
         listed = " and ".join(f"'{name}'" for name in named)
         raise TabulationError(f"{listed} has as many distinct rows as there are records")

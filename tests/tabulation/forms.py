@@ -165,6 +165,19 @@ def answers_of_groups():
     return Form(model, {"x": range(2), "y": range(3)}, [0, 1, 1], table=False)
 
 
+def answers_by_covariates():
+    """No two people are alike."""
+    z = np.array([[-0.7, 0.2], [0.1, 1.3], [0.9, -1.1], [1.6, 0.4]])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=2)
+        shift = pm.Data("shift", z[:, 1])
+        x = pm.Bernoulli("x", logit_p=b[0] + b[1] * z[:, 0] + shift)
+        y = pm.Bernoulli("y", 0.2 + 0.5 * x)
+        mechanism = pmd.RandomizedResponse(0.7, categories=2)
+        mechanism.observe("answer", y, released=[0, 1, 1, 0])
+    return Form(model, {"x": range(2), "y": range(2)}, [0, 1, 2, 3], table=False)
+
+
 def answers_and_counts():
     answers = np.array([1, 0, 1, 1, 0])
     with pm.Model() as model:
@@ -329,6 +342,7 @@ FORMS = [
     randomised_response,
     two_answers,
     answers_of_groups,
+    answers_by_covariates,
     answers_and_counts,
     outcomes,
     two_variables,

@@ -11,6 +11,7 @@ from pymc_dapper import sampling
 from pymc_dapper.budget.written import ATTRIBUTE, ReleaseBudgets
 from pymc_dapper.tabulation import choice
 from pymc_dapper.tabulation.choice import (
+    CELLS_PER_RECORD,
     OF_NUMBERS,
     RECORDS_PER_CELL,
     table_if_cheaper,
@@ -53,19 +54,20 @@ def test_numbers_of_several_values_are_tabulated_where_they_are_many_more():
     assert [rv.name for rv in table.counts] == ["k_counts"]
 
 
-def test_records_that_are_integrated_out_are_cheaper_where_there_is_more_than_one_for_a_cell():
-    def answered(n):
+def test_records_are_integrated_out_if_few_terms_are_added_up_for_each():
+    def answered(n, categories):
         with pm.Model() as model:
-            p = pm.Dirichlet("p", np.ones(4))
+            p = pm.Dirichlet("p", np.ones(categories))
             x = pm.Categorical("x", p=p, shape=n)
-            z = np.arange(n) % 100
-            pmd.RandomizedResponse(0.7, categories=4).observe("answer", x, released=z % 4)
+            z = np.arange(n)
+            mechanism = pmd.RandomizedResponse(0.7, categories=categories)
+            mechanism.observe("answer", x, released=z % categories)
             pm.Potential("seen", pm.logp(pm.Normal.dist(x, 1.0), z.astype(float)))
         return model
 
-    assert table_if_cheaper(answered(400), None, ()) is None
-    table = table_if_cheaper(answered(401), None, ())
-    assert (table.n_cells, table.counts) == (400, [])
+    assert table_if_cheaper(answered(400, CELLS_PER_RECORD + 1), None, ()) is None
+    table = table_if_cheaper(answered(400, CELLS_PER_RECORD), None, ())
+    assert (table.n_cells, table.counts) == (400 * CELLS_PER_RECORD, [])
 
 
 def test_records_without_parameters_are_all_there_is_to_sample():
@@ -160,7 +162,7 @@ def steps_of(passed_on):
 def test_sample_uses_the_table_and_says_so(passed_on, caplog):
     with caplog.at_level(logging.INFO, logger="pymc.dapper"):
         sampling.sample(model=table_model(MANY), progressbar=False)
-    assert "Sampled as a table of 4 cells, by pmd.tabulate: 'record'" in caplog.text
+    assert "'record': sampled as a table of 4 cells by pmd.tabulate" in caplog.text
     assert [rv.name for rv in passed_on["model"].free_RVs] == ["p", "record_counts"]
     [step] = steps_of(passed_on)
     assert "record_counts  (4,)  Multinomial, of 330,000,000 records of 'record'" in step.describe()
