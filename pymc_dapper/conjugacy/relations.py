@@ -225,7 +225,7 @@ def _same(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
 
 @follow_scalar.register(ps.Second)
 def _second(op: ps.Second, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return _with_entries(relations[1], lambda entries: _broadcast(node, entries))
+    return _with_entries(relations[1], lambda entries: _full(entries, node.outputs[0]))
 
 
 @follow_scalar.register(ps.Abs)
@@ -308,7 +308,7 @@ def _true_div(op: ps.TrueDiv, node: Apply, relations: Sequence[Relation]) -> Rel
 def _scaled(node: Apply, relation: Relation) -> Relation:
     if isinstance(relation, Power):
         relation = replace(relation, scaled=True)
-    return _with_entries(relation, lambda entries: _broadcast(node, entries))
+    return _with_entries(relation, lambda entries: _full(entries, node.outputs[0]))
 
 
 def _with_entries(
@@ -327,15 +327,14 @@ def _common_entries(
     first = entries[0]
     if first is None or any(other is not first for other in entries):
         return None
-    return _broadcast(node, first)
+    return _full(first, node.outputs[0])
 
 
-def _broadcast(node: Apply, entries: TensorVariable) -> TensorVariable:
-    """Repeat entries along axes on which the output is longer."""
-    out = node.outputs[0]
-    if entries.type.broadcastable == out.type.broadcastable:
+def _full(entries: TensorVariable, like: Variable) -> TensorVariable:
+    """Repeat entries along axes on which a variable is longer."""
+    if entries.type.broadcastable == like.type.broadcastable:
         return entries
-    return pt.broadcast_to(entries, out.shape)
+    return pt.broadcast_to(entries, like.shape)
 
 
 # -- selecting, reshaping, repeating -------------------------------------------------------------
@@ -349,9 +348,3 @@ def _selected(node: Apply, relations: Sequence[Relation]) -> Relation:
         return node.clone_with_new_inputs([entries, *node.inputs[1:]], strict=False).outputs[0]
 
     return _with_entries(relation, lambda entries: select(_full(entries, node.inputs[0])))
-
-
-def _full(entries: TensorVariable, like: Variable) -> TensorVariable:
-    if entries.type.broadcastable == like.type.broadcastable:
-        return entries
-    return pt.broadcast_to(entries, like.shape)

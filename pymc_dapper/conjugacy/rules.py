@@ -178,19 +178,23 @@ def gamma_poisson(link: Link) -> Sequence[TensorVariable]:
 
 
 @conjugate_rule(GAMMA, pm.Exponential, power=-1, scaled=True)
-def gamma_exponential(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta exp(-theta x / c), the scale being c / theta.
+@conjugate_rule(INVERSE_GAMMA, pm.Exponential, scaled=True)
+def of_exponential(link: Link) -> Sequence[TensorVariable]:
+    """Likelihood t exp(-t x / c), the scale being c / t.
 
-    Conditional Gamma(shape + sum 1, rate + sum x / c).
+    Conditional Gamma(shape + sum 1, rate + sum x / c) of the rate t = theta, and
+    InverseGamma(shape + sum 1, scale + sum x / c) of the scale theta = 1 / t.
     """
     return link.total(1.0), link.total(link.value / link.coefficient)
 
 
 @conjugate_rule(GAMMA, pm.Gamma, parameter=1, power=-1, scaled=True)
-def gamma_gamma(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^k exp(-theta x / c), the shape being k and the scale c / theta.
+@conjugate_rule(INVERSE_GAMMA, pm.Gamma, parameter=1, scaled=True)
+def of_gamma(link: Link) -> Sequence[TensorVariable]:
+    """Likelihood t^k exp(-t x / c), the shape being k and the scale c / t.
 
-    Conditional Gamma(shape + sum k, rate + sum x / c).
+    Conditional Gamma(shape + sum k, rate + sum x / c) of the rate t = theta, and
+    InverseGamma(shape + sum k, scale + sum x / c) of the scale theta = 1 / t.
     """
     k, _ = link.parameters
     return link.total(k), link.total(link.value / link.coefficient)
@@ -204,25 +208,6 @@ def gamma_inverse_gamma(link: Link) -> Sequence[TensorVariable]:
     """
     k, _ = link.parameters
     return link.total(k), link.total(link.coefficient / link.value)
-
-
-@conjugate_rule(INVERSE_GAMMA, pm.Exponential, scaled=True)
-def inverse_gamma_exponential(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^-1 exp(-x / (c theta)), the scale being c theta.
-
-    Conditional InverseGamma(shape + sum 1, scale + sum x / c).
-    """
-    return link.total(1.0), link.total(link.value / link.coefficient)
-
-
-@conjugate_rule(INVERSE_GAMMA, pm.Gamma, parameter=1, scaled=True)
-def inverse_gamma_gamma(link: Link) -> Sequence[TensorVariable]:
-    """Likelihood theta^-k exp(-x / (c theta)), the shape being k and the scale c theta.
-
-    Conditional InverseGamma(shape + sum k, scale + sum x / c).
-    """
-    k, _ = link.parameters
-    return link.total(k), link.total(link.value / link.coefficient)
 
 
 @conjugate_rule(GAMMA, pm.Normal, parameter=1, power=-0.5, scaled=True)

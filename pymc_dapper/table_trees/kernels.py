@@ -291,12 +291,13 @@ def take(rng: np.random.Generator, people: Tables, b: int, n: int) -> None:
 
 @njit
 def put(people: Tables, row: int) -> None:
-    """Put all people in the hand down."""
+    """Put all people in the hand down; outside of the tree if the row is -1."""
     hand = people.total.size - 1
     while people.occupied[hand]:
         c = people.cells[hand, people.occupied[hand] - 1]
         n = people.counts[hand, c]
-        add(people, row, c, n)
+        if row >= 0:
+            add(people, row, c, n)
         add(people, hand, c, -n)
 
 
@@ -410,12 +411,7 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
             m = sign * people.counts[hand, c]
             move(fixed, state.residual, -1, b, c, -m)
             add(groups, g, c, -m)
-    if accepted == (n > 0):
-        put(people, b)
-    else:
-        while people.occupied[hand]:
-            c = people.cells[hand, people.occupied[hand] - 1]
-            add(people, hand, c, -people.counts[hand, c])
+    put(people, b if accepted == (n > 0) else -1)
     return accepted
 
 

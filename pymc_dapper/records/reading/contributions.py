@@ -51,13 +51,13 @@ def read_rows(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> R
 
 def by_block(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> RowsByBlock | None:
     """Write the contributions of a block of records as a function of it; None if not possible."""
-    of_block = {x: _of_any_length(x) for x in records}
+    of_block = {x: of_any_length(x) for x in records}
     covariates: dict[tuple[TensorVariable, int], TensorVariable] = {}
 
     def covariate(x: TensorVariable, axis: int) -> TensorVariable:
         """Move the record axis to the front, so that a block is a slice."""
         if (x, axis) not in covariates:
-            covariates[x, axis] = _of_any_length(pt.moveaxis(x, axis, 0))
+            covariates[x, axis] = of_any_length(pt.moveaxis(x, axis, 0))
         return pt.moveaxis(covariates[x, axis], 0, axis)
 
     found = [rows_of_others(each.contributions, of_block, covariate) for each in sums]
@@ -75,7 +75,7 @@ def by_block(records: Sequence[TensorVariable], sums: Sequence[RecordSum]) -> Ro
     )
 
 
-def _of_any_length(x: TensorVariable) -> TensorVariable:
+def of_any_length(x: TensorVariable) -> TensorVariable:
     """Return a variable for some rows of an array."""
     return x.type.clone(shape=(None, *x.type.shape[1:]))()
 

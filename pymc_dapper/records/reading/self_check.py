@@ -14,6 +14,7 @@ from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import TOLERANCE, agree, choose_rows, compile_in_python, rounding
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 from pymc_dapper.graphs.rebuild import Graph, as_function, rebuild, same_function
+from pymc_dapper.records.reading.contributions import of_any_length
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.records.reading.law_check import check_laws
 from pymc_dapper.records.reading.model import ModelReading, Propose
@@ -417,9 +418,7 @@ def _rows_of_block(
     entries = [prod(size or 1 for size in rows.type.shape[1:]) for rows in _per_record(factor)]
     if sum(entries) * reading.n_records <= ENTRIES_AT_ONCE:
         return None
-    of_block: dict[Variable, Variable] = {
-        x: x.type.clone(shape=(None, *x.type.shape[1:]))() for x in reading.records
-    }
+    of_block: dict[Variable, Variable] = {x: of_any_length(x) for x in reading.records}
     rows = [rows_of_others(x, of_block, lambda *_: None) for x in _per_record(factor)]
     known = [x for x in rows if x is not None]
     if len(known) < len(rows):
