@@ -32,6 +32,7 @@ from pymc_dapper.steps.variables import check_given, record_values
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.fewer import few_records, with_few_records
 from pymc_dapper.tabulation.reading import (
+    NO_VECTOR,
     SumGraph,
     TableReading,
     read_table,
@@ -167,10 +168,7 @@ def find_records(
         )
     found = [rv for rv in seen if support(rv) is not None]
     if not found:
-        raise TabulationError(
-            ", ".join(f"'{rv.name}'" for rv in seen)
-            + ": no vector of a discrete distribution with few values, known beforehand"
-        )
+        raise TabulationError(f"{', '.join(f"'{rv.name}'" for rv in seen)}: {NO_VECTOR}")
     # Records on which the mechanism depends through others only.
     above = {x for rv in found for x in ancestors(rv.owner.inputs)}
     shapes = {rv.type.shape for rv in found}

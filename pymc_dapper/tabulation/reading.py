@@ -37,6 +37,8 @@ from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.picked import of_all_records
 from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 
+NO_VECTOR = "no vector of few known discrete values. Write shape=(n, k) as k variables of shape=n"
+"""What records are that can't be counted."""
 MOST_VALUES = 256
 """Joint values of a record's variables that a table may have cells for."""
 
@@ -294,10 +296,7 @@ def _check_values(rvs: Sequence[TensorVariable], records: Sequence[TensorVariabl
     for rv, x in zip(rvs, records, strict=True):
         values = support(rv)
         if values is None:
-            raise TabulationError(
-                f"'{rv.name}' isn't a vector of a discrete distribution with few values, known "
-                "beforehand"
-            )
+            raise TabulationError(f"'{rv.name}': {NO_VECTOR}")
         if x.type.shape[0] is None or x.type.shape != records[0].type.shape:
             raise TabulationError("the records aren't equally many, one of each variable")
         if x.type.shape[0] == 1:

@@ -326,7 +326,11 @@ def test_records_of_many_values_are_refused():
         y = pm.DiscreteUniform("y", 0, 999, shape=5)
         one = pm.Bernoulli("one", 0.5, shape=1)
         pm.Potential("privacy", -1.0 * x.sum() * y.sum() * one.sum())
-    for names, message in (("x", "'x' isn't a vector"), ("y", "1000 values"), ("one", "single")):
+        pm.Bernoulli("matrix", 0.5, shape=(5, 2))
+    for names, message in (
+        *(("x", "'x': no vector"), ("y", "1000 values"), ("one", "single")),
+        ("matrix", r"'matrix': no vector.* Write shape=\(n, k\) as k variables"),
+    ):
         with pytest.raises(TabulationError, match=message):
             tabulate(model, [model[names]])
     with pm.Model() as without:
