@@ -50,11 +50,10 @@ def initial_point(model: Model) -> PointType:
     try:
         point = answer(model, "start", model.initial_point)
     except FAILURES:
-        rvs, strategies = model.free_RVs, model.rvs_to_initial_values
         starts = make_initial_point_expression(
-            free_rvs=rvs, rvs_to_transforms={}, initval_strategies=strategies
+            free_rvs=model.free_RVs, rvs_to_transforms={}, initval_strategies={}
         )
-        for rv, start in zip(rvs, starts, strict=True):
+        for rv, start in zip(model.free_RVs, starts, strict=True):
             try:
                 start.eval(mode="FAST_COMPILE")
             except FAILURES as error:

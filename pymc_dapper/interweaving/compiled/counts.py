@@ -35,9 +35,7 @@ class _OfCounts(ScalarOp):
     """
 
     kernel: ClassVar[Any]
-
-    def __init__(self) -> None:
-        super().__init__(upgrade_to_float64, name=type(self).__name__)
+    output_types_preference = staticmethod(upgrade_to_float64)
 
     def impl(self, *inputs: float) -> float:
         quick = next(NUMBER) < FEW and _takes_few_steps(*inputs[-3:])
@@ -82,14 +80,26 @@ count_noise = Elemwise(CountNoise())
 count_quantile = Elemwise(CountQuantile())
 
 
-def _count_map(family: int, law: Callable[..., tuple[Any, Any]]) -> RecordMap:
+FAMILIES = {
+    PoissonRV: kernels.POISSON,
+    BinomialRV: kernels.BINOMIAL,
+    NegBinomialRV: kernels.NEGATIVE_BINOMIAL,
+}
+"""What the kernels call each of these laws, whose parameters are theirs."""
+
+
+@record_map.register(PoissonRV)
+@record_map.register(BinomialRV)
+@record_map.register(NegBinomialRV)
+def _count_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
     """Map by the kernels' parameters.
 
     All of it in double precision, so that the kernels are compiled for nothing else.
     """
 
     def of_family(parameters: Parameters) -> list[TensorVariable]:
-        return [pt.cast(x, "float64") for x in (family, *law(*parameters))]
+        first, second = (*parameters, pt.zeros(()))[:2]
+        return [pt.cast(x, "float64") for x in (FAMILIES[type(op)], first, second)]
 
     def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
         return count_noise(pt.cast(x, "float64"), v, *of_family(parameters))
@@ -98,18 +108,3 @@ def _count_map(family: int, law: Callable[..., tuple[Any, Any]]) -> RecordMap:
         return count_quantile(u, *of_family(parameters))
 
     return RecordMap(noise, records)
-
-
-@record_map.register(PoissonRV)
-def _poisson(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return _count_map(kernels.POISSON, lambda mu: (mu, pt.zeros(())))
-
-
-@record_map.register(BinomialRV)
-def _binomial(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return _count_map(kernels.BINOMIAL, lambda n, p: (n, p))
-
-
-@record_map.register(NegBinomialRV)
-def _negative_binomial(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    return _count_map(kernels.NEGATIVE_BINOMIAL, lambda n, p: (n, p))

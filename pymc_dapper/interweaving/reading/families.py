@@ -16,6 +16,8 @@ from pymc.distributions.continuous import (
     TruncatedNormalRV,
     WeibullBetaRV,
 )
+from pymc.distributions.distribution import DiracDeltaRV
+from pymc.distributions.mixture import MixtureRV
 from pymc.distributions.multivariate import MvStudentTRV
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph.basic import Apply
@@ -23,6 +25,7 @@ from pytensor.graph.op import Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.noise import FEW_CATEGORIES
 from pymc_dapper.interweaving.reading.maps import (
@@ -219,6 +222,31 @@ def _few_categories(n: int) -> RecordMap:
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
         _, upper = at(parameters)
         return pt.add(*(pt.ge(u, bound).astype("int8") for bound in upper[:-1]))
+
+    return RecordMap(noise, records)
+
+
+COUNTS = (laws.PoissonRV, laws.BinomialRV, laws.NegBinomialRV)
+
+
+@record_map.register(MixtureRV)
+def _with_more_zeros(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    """Of zero-inflated counts, u is the counts' own, above a step for the zeros that are added."""
+    point, counts = (x.owner for x in node.inputs[-2:])
+    inflated = len(node.inputs) == 4 and isinstance(point.op, DiracDeltaRV)
+    if not (inflated and isinstance(counts.op, COUNTS) and known_value(point.inputs[-1]) == 0):
+        return quantile_map(node)
+    own = record_map(counts.op, counts, moved)
+
+    def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
+        weights, _, drawn = parameters
+        added = pt.switch(pt.eq(x, 0), v, 1) * weights[..., 0]
+        return added + weights[..., 1] * own.noise(x, parameters_of(drawn.owner), v)
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        weights, _, drawn = parameters
+        within = pt.maximum((u - weights[..., 0]) / weights[..., 1], 0)
+        return own.records(within, parameters_of(drawn.owner))
 
     return RecordMap(noise, records)
 

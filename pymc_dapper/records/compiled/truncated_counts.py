@@ -18,9 +18,7 @@ class TruncatedCount(ScalarOp):
     """See :func:`pymc_dapper.kernels.truncated_counts.truncated_count`."""
 
     nin = 5
-
-    def __init__(self) -> None:
-        super().__init__(upgrade_to_float64, name="TruncatedCount")
+    output_types_preference = staticmethod(upgrade_to_float64)
 
     def impl(self, *inputs: float) -> float:
         """Evaluate in Python."""
@@ -36,33 +34,16 @@ _truncated_count = Elemwise(TruncatedCount())
 
 
 @truncated_draw.register(PoissonRV)
-def _poisson(
-    op: Op, u: TensorVariable, lower: TensorVariable, upper: TensorVariable, mu: TensorVariable
-) -> TensorVariable:
-    return _truncated_count(u, lower, upper, 0.0, mu)
-
-
 @truncated_draw.register(BinomialRV)
-def _binomial(
-    op: Op,
-    u: TensorVariable,
-    lower: TensorVariable,
-    upper: TensorVariable,
-    n: TensorVariable,
-    p: TensorVariable,
+@truncated_draw.register(NegBinomialRV)
+def _draw(
+    op: Op, u: TensorVariable, lower: TensorVariable, upper: TensorVariable, *of: TensorVariable
 ) -> TensorVariable:
+    if isinstance(op, PoissonRV):
+        return _truncated_count(u, lower, upper, 0.0, *of)
+    n, p = of
+    if isinstance(op, NegBinomialRV):
+        return _truncated_count(u, lower, upper, 1 - p, (n - 1) * (1 - p))
     # A probability of 1 becomes the nearest one with the same draws.
     odds = p / pt.maximum(1 - p, 1e-300)
     return _truncated_count(u, lower, pt.minimum(upper, n), -odds, (n + 1) * odds)
-
-
-@truncated_draw.register(NegBinomialRV)
-def _negative_binomial(
-    op: Op,
-    u: TensorVariable,
-    lower: TensorVariable,
-    upper: TensorVariable,
-    n: TensorVariable,
-    p: TensorVariable,
-) -> TensorVariable:
-    return _truncated_count(u, lower, upper, 1 - p, (n - 1) * (1 - p))

@@ -10,7 +10,7 @@ from scipy import stats
 
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.graphs.noise import FEW_CATEGORIES
-from pymc_dapper.interweaving.reading import families, record_map
+from pymc_dapper.interweaving.reading import NoRecordMapError, families, record_map
 from tests.interweaving.moving import N, assert_steps_are_kept, move
 
 
@@ -53,6 +53,23 @@ def truncated_gamma_dist(alpha, beta, lower, upper, **kwargs):
 
 def truncated_normal_dist(mu, sigma, lower, upper, **kwargs):
     return pm.TruncatedNormal.dist(mu, sigma, lower=lower, upper=upper, **kwargs)
+
+
+class Inflated:
+    """Counts of which more are zero."""
+
+    def __init__(self, psi, law):
+        self.psi, self.law = psi, law
+
+    def cdf(self, x):
+        return np.where(x < 0, 0.0, 1 - self.psi + self.psi * self.law.cdf(x))
+
+    def pmf(self, x):
+        return (1 - self.psi) * (x == 0) + self.psi * self.law.pmf(x)
+
+    def rvs(self, size, random_state):
+        drawn = self.law.rvs(size=size, random_state=random_state)
+        return np.where(random_state.random(size) < self.psi, drawn, 0)
 
 
 # Distribution in PyMC and in SciPy, and two sets of parameters.
@@ -154,6 +171,18 @@ DISCRETE = {
         (0.0, 5.0),
         (2.0, 11.0),
     ),
+    "ZeroInflatedPoisson": (
+        pm.ZeroInflatedPoisson.dist,
+        lambda psi, mu: Inflated(psi, stats.poisson(mu)),
+        (0.6, 2.5),
+        (0.8, 1.4),
+    ),
+    "ZeroInflatedBinomial": (
+        pm.ZeroInflatedBinomial.dist,
+        lambda psi, n, p: Inflated(psi, stats.binom(n, p)),
+        (0.6, 7, 0.3),
+        (0.3, 7, 0.6),
+    ),
 }
 
 
@@ -206,6 +235,26 @@ def test_vectors_keep_their_standardised_value(dist):
 @pytest.mark.parametrize("family", DISCRETE)
 def test_discrete_records_move_to_the_step_that_a_point_in_theirs_lies_in(family):
     assert_steps_are_kept(*DISCRETE[family])
+
+
+def below_zero(w):
+    return pm.Mixture.dist([1 - w, w], [pm.DiracDelta.dist(0), pm.DiscreteUniform.dist(-2, 3)])
+
+
+def inflated_at_one(w):
+    return pm.Mixture.dist([1 - w, w], [pm.DiracDelta.dist(1), pm.Poisson.dist(2.0)])
+
+
+def inflated_twice(w):
+    zero, counts = pm.DiracDelta.dist(0), pm.Poisson.dist(2.0)
+    return pm.Mixture.dist([1 - w, w / 2, w / 2], [zero, zero, counts])
+
+
+@pytest.mark.parametrize("dist", [below_zero, inflated_at_one, inflated_twice])
+def test_other_mixtures_have_no_map(dist):
+    node = dist(0.4).owner
+    with pytest.raises(NoRecordMapError, match="quantiles of"):
+        record_map(node.op, node, [True] * 4)
 
 
 HERE = {op for op, rule in record_map.registry.items() if rule.__module__ == families.__name__}
