@@ -12,8 +12,10 @@ from scipy.stats import norm, poisson
 import pymc_dapper as pmd
 from pymc_dapper import DapperStep
 from pymc_dapper.records.compiled.exchange import compile_exchange
+from pymc_dapper.records.reading import exchange_groups
 from pymc_dapper.records.reading.exchanges import Proposed
 from tests.against_python import assert_same_in_python
+from tests.broken import edited
 from tests.enumeration import conditional_posterior
 from tests.quadrature import linear_gaussian
 
@@ -200,6 +202,31 @@ def test_categories_of_known_margin():
     shown = (draws[:, :, None] == np.arange(3)).reshape(len(draws), -1)
     exact = posterior.probabilities @ (posterior.states[:, :, None] == np.arange(3)).reshape(-1, 12)
     assert np.all(standard_errors(shown, exact) < 4)
+
+
+def looked_up():
+    """Return a step of classes of known total, which a second variable looks up; and a start."""
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", P, shape=5)
+        y = pm.Normal("y", WEIGHTS * pt.constant([0.0, 0.5])[x], 1, shape=5)
+        pmd.invariant("total", x.sum(), 2)
+        pm.Normal("noisy", y.sum(), 2, observed=4.0)
+        return DapperStep([x, y]), model.initial_point()
+
+
+@pytest.mark.usefixtures("in_python")
+def test_classes_of_known_total_that_another_variable_looks_up():
+    """A shift proposes 2 where there are two classes, which must neither be looked up nor stay."""
+    states = np.array([x for x in product(range(2), repeat=5) if sum(x) == 2])
+    log = states @ np.log(P / (1 - P)) + norm.logpdf(4, 0.5 * states @ WEIGHTS, 3)
+    exact = np.exp(log - log.max())
+    draws, _ = chain(*looked_up(), 2_000)
+    assert np.all(standard_errors(draws, exact @ states / exact.sum()) < 4)
+    line = "log_prior = pt.switch(all_entries(pt.eq(x, held)), log_prior, -np.inf)"
+    with edited(exchange_groups, "_natural_space", {line: "pass"}):
+        broken = looked_up()
+    draws, _ = chain(*broken, 100)
+    assert draws.max() > 1
 
 
 @pytest.mark.long

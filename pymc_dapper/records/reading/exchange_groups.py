@@ -18,7 +18,8 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
-from pymc_dapper.graphs.prior import to_values_of_records
+from pymc_dapper.graphs.prior import all_entries, to_values_of_records
+from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.exchanges import (
     Array,
     ByShift,
@@ -28,7 +29,7 @@ from pymc_dapper.records.reading.exchanges import (
     Indices,
     NaturalSpace,
 )
-from pymc_dapper.records.reading.finite import FiniteLaw
+from pymc_dapper.records.reading.finite import FiniteLaw, support_of_entries
 from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
 from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each, prior_law
 from pymc_dapper.records.reading.possible import is_users_own
@@ -264,8 +265,7 @@ def _by_shift(
         [np.full(np.prod(x.type.shape[1:], dtype=int), x.dtype[0] == "f") for x in reading.records]
     )
     spread = np.where(continuous, NARROW * np.ptp(at, axis=0), 1.0)
-    steps = _smallest(slopes * spread[:, None])
-    exact = contributions.exact(steps)
+    exact = contributions.exact(_smallest(slopes * spread[:, None]))
     if not exact.any():
         return None
     known, slopes = known.only(exact), slopes[:, :, exact]
@@ -276,9 +276,8 @@ def _by_shift(
     slopes = slopes[:, moving]
     # Records whose contributions are proportional form one group.
     flat = slopes.reshape(len(slopes), -1)
-    some = np.any(flat != 0, axis=1)
-    scales = np.ones(len(flat))
-    scales[some] = flat[some, np.argmax(flat[some] != 0, axis=1)]
+    scales = flat[np.arange(len(flat)), np.argmax(flat != 0, axis=1)]
+    scales[scales == 0] = 1.0
     if not continuous[moving].all():
         scales = np.sign(scales)
     groups, shapes = _grouped(_rounded(flat / scales[:, None]))
@@ -449,7 +448,12 @@ def _natural_space(reading: ModelReading) -> NaturalSpace:
             f"keep it need the density of the records' prior: {error}. Give a CustomDist a `logp` "
             "function"
         ) from error
-    log_prior = pt.add(*found)
+    supports = {x: support_of_entries(rv) for x, rv in zip(records, rvs, strict=True)}
+    inside = {x: pt.clip(x, of[0], of[-1]) for x, of in supports.items() if of is not None}
+    # Another variable might look up a value that an exchange can't give, outside of its table.
+    [log_prior] = rebuild([pt.add(*found)], inside)
+    for x, held in inside.items():
+        log_prior = pt.switch(all_entries(pt.eq(x, held)), log_prior, -np.inf)
     return NaturalSpace(
         tuple(records), tuple(naturals), tuple(stand_ins.values()), tuple(values), log_prior
     )

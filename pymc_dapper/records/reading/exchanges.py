@@ -201,8 +201,7 @@ class _OfAnyRecords(Exchange):
         for x in changed:
             possible = possible & all_entries(pt.isfinite(x))
         together = possible[first] & possible[second]
-        goes = pt.zeros_like(possible)
-        goes = pt.set_subtensor(goes[first], together)
+        goes = pt.set_subtensor(pt.zeros_like(possible)[first], together)
         goes = pt.set_subtensor(goes[second], together)
         after = [
             pt.switch(as_rows(goes, x), new, x).astype(x.dtype)
