@@ -177,7 +177,8 @@ def read_steps(
     # Variables of a row in different steps aren't drawn together.
     present = latent.present if dapper.get("blocked", True) else {}
     steps: list[Step | UnbuiltNuts] = []
-    for records in latent.groups:
+    # Other variables of a row may use absent records: they follow once these are drawn anew.
+    for records in sorted(latent.groups, key=lambda group: group[0] not in present):
         of_records = readings.records(records)
         for size in {present[rv] for rv in records if rv in present}:
             of_size = readings.size(size)

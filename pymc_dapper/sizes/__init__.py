@@ -25,8 +25,8 @@ has as many effective draws without (13 models).
    its prior, is always accepted. Present records keep the posterior of step 1, and absent ones
    become independent draws given it. A walk would leave them near their old values, so these
    records never walk (`draws_anew`).
-3. Steps that use absent records: `SizeStep`, steps of counts, `InterweaveStep`, PyMC's own and a
-   user's.
+3. Steps that use absent records: `DapperStep` for other variables of a row, such as a class;
+   `SizeStep`, steps of counts, `InterweaveStep`, PyMC's own and a user's.
 
 No step between 1 and 2 may use absent records; a test has that fault. If `DapperStep` may refuse an
 absent record's proposal (`ModelReading.possible`), parameters are drawn given all records, and any

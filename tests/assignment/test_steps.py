@@ -102,6 +102,19 @@ def test_records_that_may_be_absent_never_walk():
     assert not any(x._reading.draws_anew for x in apart if isinstance(x, pmd.DapperStep))
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_a_class_of_each_person_follows_what_draws_absent_people_anew():
+    """Its step looks at absent people, whose parameters were drawn without them."""
+    with pm.Model() as model:
+        n, p = pm.Poisson("n", 3), pm.Beta("p", 1, 1, shape=2)
+        latent = pm.Bernoulli("latent", 0.5, shape=6)
+        trait = pm.Normal("trait", 0, 1, shape=6)
+        x = pm.Bernoulli("x", p[latent] * pm.math.sigmoid(trait), shape=6)
+        pmd.LaplaceMechanism(1.0).potential("total", (pmd.present(n, 6) * x).sum(), released=3)
+    found = assigned(model, [latent, x], interweave=False)
+    assert found[1:] == [("DapperStep", ["x"]), ("DapperStep", ["latent"]), ("SizeStep", ["n"])]
+
+
 @pytest.mark.usefixtures("in_python")
 def test_records_without_a_sum_are_decided_on_at_once_also_those_that_are_absent():
     with pm.Model() as model:

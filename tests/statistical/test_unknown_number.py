@@ -109,6 +109,49 @@ def test_parameters_between_the_records_and_their_number_are_caught(model, steps
     assert worst_z(run(model, [records, of_p, size], 8 * DRAWS)) > 4
 
 
+def classes():
+    """Write people of two classes, which are drawn apart from what is released of them."""
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 0, ROOM)
+        p, q = pm.Beta("p", 1, 1), pm.Beta("q", 1, 1)
+        z = pm.Bernoulli("z", p, shape=ROOM)
+        x = pm.Bernoulli("x", pt.switch(z, q, 0.1), shape=ROOM)
+        total = pt.switch(pmd.present(n, ROOM), x, 0).sum()
+        pmd.LaplaceMechanism(0.5).potential("count", n, released=2.0)
+        pmd.LaplaceMechanism(0.5).potential("total", total, released=1.0)
+    return model
+
+
+def worst_z_of_classes(posterior):
+    """Largest distance from quadrature, with the people and their number summed out."""
+    grid = (np.arange(200) + 0.5) / 200
+    p, q = np.meshgrid(grid, grid, indexing="ij")
+    rate = p * q + 0.1 * (1 - p)
+    w = np.zeros_like(rate)
+    for n in range(ROOM + 1):
+        noise = np.exp(-2 * np.abs(1 - np.arange(n + 1)) - 2 * abs(2 - n))
+        w += sum(noise[t] * stats.binom.pmf(t, n, rate) for t in range(n + 1))
+    w /= w.sum()
+    exact = {"p": p, "q": q}
+    return max(
+        abs(_z(posterior[name].values ** k, (w * exact[name] ** k).sum()))
+        for name in exact
+        for k in (1, 2)
+    )
+
+
+@pytest.mark.long
+def test_classes_of_absent_people_do_not_count():
+    """The class of an absent person must not see what parameters have been drawn without."""
+    model = classes()
+    records = [model["z"], model["x"]]
+    chosen = pmd.assign_steps(records, model=model, interweave=False, progressbar=False)
+    *of_parameters, x, z, size = chosen
+    assert [[v.name for v in step.vars] for step in (x, z, size)] == [["x"], ["z"], ["n"]]
+    assert worst_z_of_classes(run(model, chosen)) < 4
+    assert worst_z_of_classes(run(model, [*of_parameters, z, x, size])) > 6
+
+
 @pytest.mark.long
 def test_given_all_records_the_order_does_not_matter(model, steps):
     _, records, size = steps
