@@ -70,6 +70,8 @@ def test_all_checks_together_say_whether_parameters_are_valid(sigma):
         (lambda: pm.Uniform("x", 2, 1, shape=3), "lower <= upper"),
         (lambda: pm.Bernoulli("x", pm.Data("share", 1.2), shape=3), "0 <= p <= 1"),
         (lambda: pm.Normal("x", pm.HalfNormal("spread"), -1, shape=3), "sigma > 0"),
+        (lambda: pm.Binomial("x", -3, 0.5, shape=3), "n >= 0"),
+        (lambda: pm.DiscreteUniform("x", 5, 2, shape=3), "lower <= upper"),
     ],
 )
 @pytest.mark.usefixtures("uncompiled")

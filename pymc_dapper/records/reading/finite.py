@@ -64,7 +64,7 @@ def support_of_entries(rv: TensorVariable) -> range | None:
     low, high = (known_value(bound) for bound in bounds)
     if low is None or high is None or np.ptp(low) > 0 or np.ptp(high) > 0:
         return None  # other factors might not be defined at another record's values
-    return range(int(low.flat[0]), int(high.flat[0]) + 1)
+    return range(int(low.flat[0]), int(high.flat[0]) + 1) or None
 
 
 def named_probabilities(model: Model, rv: TensorVariable) -> str | None:
