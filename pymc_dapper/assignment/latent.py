@@ -1,6 +1,6 @@
 """Latent records and counts of a model: passed, or found in what mechanisms see."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -187,9 +187,9 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     if not seen:
         raise ReadingError(f"no latent records were found: {why_no_records(model)}")
     counted = {rv for rvs in sizes.values() for rv in rvs}  # each by its own number
-    lengths = {rv.name: length(model, rv) for rv in seen if rv not in counted}
-    groups = [[rv for rv in seen if lengths.get(rv.name) == n] for n in {*lengths.values()}]
-    if None in lengths.values() or not _are_apart(model, groups):
+    lengths: dict[str, Any] = {rv.name: length(model, rv) for rv in seen if rv not in counted}
+    groups = {n: [rv for rv in seen if lengths.get(rv.name) == n] for n in lengths.values()}
+    if None in groups or not _are_apart(model, groups.values()):
         check_scalars(model, seen)
         listed = ", ".join(
             f"'{name}' ({_told_length(model[name], n)})" for name, n in lengths.items()
@@ -200,7 +200,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
             "length for each group of people. A record that is a scalar needs shape=1"
         )
     if not sizes:
-        seen = [rv for group in groups for rv in _with_linked(readings, group)]
+        seen = [rv for n, group in groups.items() for rv in _with_linked(readings, group, n)]
     for rv in model.free_RVs:
         parents = [x.name for x in seen if x in ancestors(rv.owner.inputs)]
         if parents and rv not in seen:
@@ -212,16 +212,14 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     return seen
 
 
-def _are_apart(model: Model, groups: Sequence[Sequence[TensorVariable]]) -> bool:
+def _are_apart(model: Model, groups: Collection[Sequence[TensorVariable]]) -> bool:
     """Whether no mechanism sees records of two groups, and none depends on one of another group."""
     related = [*seen_by_each(model), *({x, *ancestors(x.owner.inputs)} for x in model.basic_RVs)]
     return all(sum(not found.isdisjoint(group) for group in groups) < 2 for found in related)
 
 
-def _with_linked(readings: Readings, seen: list[TensorVariable]) -> list[TensorVariable]:
+def _with_linked(readings: Readings, seen: list[TensorVariable], n: int) -> list[TensorVariable]:
     """Add other latent variables of each record, if the model can be read with them."""
-    n = length(readings.model, seen[0])
-    assert n is not None
     linked = with_linked(readings.model, seen, n)
     if linked != seen:
         try:
