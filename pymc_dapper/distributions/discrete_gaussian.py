@@ -237,16 +237,10 @@ def _checked(res: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> 
     return check_parameters(res, sigma > 0, msg="sigma > 0")
 
 
-def _log_weight(
-    steps: TensorVariable, remainder: TensorVariable, sigma: TensorVariable
-) -> TensorVariable:
+def _log_weight(steps: Any, remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
     """Log weight of an integer some steps from the nearest, relative to the nearest's."""
-    res = -0.5 * (steps / sigma) * ((steps - 2.0 * remainder) / sigma)
-    known = _lattice.known_value(sigma)
-    if known is not None and np.all(known >= SMALLEST_SIGMA):
-        return res
-    # Of a smaller sigma, PyTensor takes the square, which is zero.
-    return pt.switch(pt.eq(steps * (steps - 2.0 * remainder), 0), 0.0, res)
+    sigma = pt.maximum(sigma, SMALLEST_SIGMA)  # PyTensor takes the square, which would be zero
+    return -0.5 * (steps / sigma) * ((steps - 2.0 * remainder) / sigma)
 
 
 def _log_weights_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
@@ -266,9 +260,7 @@ def _log_weights_sum(remainder: TensorVariable, sigma: TensorVariable) -> Tensor
 
 def _log_direct_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
     """Sum over steps from -4 to 4."""
-    h = 0.5 / pt.sqr(pt.maximum(sigma, SMALLEST_SIGMA))
-    beside = (pt.exp(-h * (n * (n - 2.0 * remainder))) for n in STEPS_BESIDE)
-    return pt.log1p(sum(beside))
+    return pt.log1p(sum(pt.exp(_log_weight(n, remainder, sigma)) for n in STEPS_BESIDE))
 
 
 def _log_dual_sum(remainder: TensorVariable, sigma: TensorVariable) -> TensorVariable:
