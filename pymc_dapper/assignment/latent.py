@@ -199,8 +199,10 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
             f"Potentials, depend on {listed}. Pass the records, as in sample(records=[x]), one "
             "length for each group of people. A record that is a scalar needs shape=1"
         )
-    if not sizes:
-        seen = [rv for n, group in groups.items() for rv in _with_linked(readings, group, n)]
+    together: dict[Any, Any] = {length(model, seen[0]): seen} if sizes else groups
+    linked = [rv for n, group in together.items() for rv in _with_linked(readings, group, n)]
+    # Beside an unknown number, they get a step of their own: it draws what has few values exactly.
+    seen = [x for x in linked if x in seen or not sizes or x.dtype not in continuous_types]
     for rv in model.free_RVs:
         parents = [x.name for x in seen if x in ancestors(rv.owner.inputs)]
         if parents and rv not in seen:

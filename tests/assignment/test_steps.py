@@ -111,8 +111,9 @@ def test_a_class_of_each_person_follows_what_draws_absent_people_anew():
         trait = pm.Normal("trait", 0, 1, shape=6)
         x = pm.Bernoulli("x", p[latent] * pm.math.sigmoid(trait), shape=6)
         pmd.LaplaceMechanism(1.0).potential("total", (pmd.present(n, 6) * x).sum(), released=3)
-    found = assigned(model, [latent, x], interweave=False)
-    assert found[1:] == [("DapperStep", ["x"]), ("DapperStep", ["latent"]), ("SizeStep", ["n"])]
+    for records in (None, [latent, x]):
+        found = assigned(model, records, interweave=False)
+        assert found[1:] == [("DapperStep", ["x"]), ("DapperStep", ["latent"]), ("SizeStep", ["n"])]
 
 
 @pytest.mark.usefixtures("in_python")

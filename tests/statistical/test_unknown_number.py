@@ -144,8 +144,7 @@ def worst_z_of_classes(posterior):
 def test_classes_of_absent_people_do_not_count():
     """The class of an absent person must not see what parameters have been drawn without."""
     model = classes()
-    records = [model["z"], model["x"]]
-    chosen = pmd.assign_steps(records, model=model, interweave=False, progressbar=False)
+    chosen = pmd.assign_steps(model=model, interweave=False, progressbar=False)
     *of_parameters, x, z, size = chosen
     assert [[v.name for v in step.vars] for step in (x, z, size)] == [["x"], ["z"], ["n"]]
     assert worst_z_of_classes(run(model, chosen)) < 4
