@@ -238,9 +238,8 @@ def _by_swap(
     if found is None:
         return None
     known, groups, points = found
-    for rows in points:
-        if np.linalg.matrix_rank(rows - rows[0]) < len(np.unique(rows, axis=0)) - 1:
-            raise _unreached(contributions.reading, known)
+    if not all(_is_simplex(np.unique(rows, axis=0)) for rows in points):
+        raise _unreached(contributions.reading, known)
     return BySwap(known, groups, _natural_space(contributions.reading))
 
 
