@@ -97,10 +97,7 @@ def check_parameters(model: Model) -> None:
             if isinstance(node.op, CheckParameterValue):
                 known = [x for x in node.inputs[1:] if x not in free]
                 if not all(compile_in_python(model, [], known)()):
-                    raise ReadingError(
-                        f"'{rv.name}' can't have any value: the known parameters of its "
-                        f"distribution violate {node.op.msg}"
-                    )
+                    raise ReadingError(f"'{rv.name}' has impossible parameters: not {node.op.msg}")
 
 
 def _checks(node: Apply, dependent: set[Variable]) -> bool:

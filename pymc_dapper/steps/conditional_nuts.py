@@ -1,6 +1,7 @@
 """NUTS that evaluates only factors of the variables that it moves."""
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, ValueGradFunction
 from pymc_dapper.backend.jit import numba_mode
+from pymc_dapper.checks import known
 from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.present import Present, present_factors
@@ -26,6 +28,9 @@ TARGET_ACCEPT = 0.95
 fits; of a hierarchy, it is narrow where the scale is small. So steps are shorter than by PyMC's
 0.8. Trajectories take hardly longer, and fewer diverge: 13 of 4,000 for 95
 (`python -m benchmarks.as_they_come three_histograms`)."""
+
+OPTIONS = sorted({x for kind in pm.NUTS.__mro__[:3] for x in signature(kind.__init__).parameters})
+"""What ``pm.NUTS`` takes, by itself or through what it is derived from."""
 
 
 class NUTS(pm.NUTS):
@@ -46,8 +51,8 @@ class NUTS(pm.NUTS):
         Every step diverges there, however short, and all other trajectories would take longer.
         """
         made = super()._hamiltonian_step(start, *rest)
-        known = np.isfinite(start.q_grad).all()
-        return made if known else made._replace(accept_stat=self.target_accept)
+        has_gradient = np.isfinite(start.q_grad).all()
+        return made if has_gradient else made._replace(accept_stat=self.target_accept)
 
     def _jittered(self, start: Any) -> Any:
         at_rest = np.zeros_like(start.data)
@@ -77,27 +82,27 @@ def conditional_nuts(
     point = initial_point(model) if point is None else point
     factors = present_factors(model, dependent_factors(model, values), present or {})
     cost = pt.add(*(factor.sum() for factor in factors.values()))
-    return nuts_on(cost, values, model.value_vars, model, point, **options)
+    return nuts_on(cost, values, model, point, **options)
 
 
 def nuts_on(
     cost: TensorVariable,
     values: Sequence[TensorVariable],
-    besides: Sequence[TensorVariable],
     model: Model,
     point: PointType,
     **options: Any,
 ) -> NUTS:
     """Build PyMC's NUTS for some variables, with a log-density of one's own.
 
-    Its other inputs, ``besides``, are taken by name from NUTS' points, such as this one. Options
-    are passed on to ``pm.NUTS``; by default ``target_accept`` is 0.95.
+    Its other inputs are taken by name from NUTS' points, such as this one. Options are passed on to
+    ``pm.NUTS``, which would leave unknown ones aside; by default ``target_accept`` is 0.95.
     """
+    known(options, OPTIONS, "nuts: pm.NUTS has no option")
     values = list(values)
     stage(f"Compiling NUTS for {', '.join(f"'{model.values_to_rvs[x].name}'" for x in values)}")
     inputs = set(explicit_graph_inputs([cost]))
     # Without other inputs, NUTS would take the whole point as its own variables.
-    besides = [x for x in besides if x not in values]
+    besides = [x for x in model.value_vars if x not in values]
     entering = [x for x in besides if x in inputs] or besides[:1]
     others = {x: point[x.name] for x in entering}
     compile_kwargs = {"on_unused_input": "ignore", "trust_input": True}

@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+import pytest
 from pymc.blocking import DictToArrayBijection
 
 from pymc_dapper.steps.conditional_nuts import NUTS, TARGET_ACCEPT, conditional_nuts
@@ -47,6 +48,17 @@ def test_conditional_nuts_has_the_gradient_of_the_whole_log_density():
         differences.append(expected - logp)
     mechanism = admissions.compile_logp(vars=[admissions["privacy"]], mode="FAST_COMPILE")(point)
     np.testing.assert_allclose(differences, mechanism)
+
+
+def test_an_option_that_nuts_has_not_is_refused():
+    """PyMC's own, with a log-density of one's own, leaves it aside."""
+    with pm.Model() as model:
+        value = model.rvs_to_values[pm.Normal("mu")]
+    with pytest.raises(
+        ValueError, match=r"pm\.NUTS has no option 'target_acept', but .*target_accept"
+    ):
+        conditional_nuts([value], model, target_acept=0.9)
+    conditional_nuts([value], model, max_treedepth=3, Emax=100, gamma=0.1, step_scale=0.2)
 
 
 def test_steps_are_shorter_than_by_default_unless_told_otherwise():

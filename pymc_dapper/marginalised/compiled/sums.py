@@ -119,7 +119,6 @@ class CompiledSums:
         return nuts_on(
             self.log_density,
             self.reading.moved,
-            model.value_vars,
             model,
             point,
             compile_kwargs=compile_kwargs,
