@@ -17,6 +17,7 @@ from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.records.compiled.sweep import contributions
 from pymc_dapper.records.reading.contributions import side_by_side
 from pymc_dapper.records.reading.exchanges import ByShift, Exchange
+from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.rows_by_value import rows_by_value, value_index
 
@@ -65,6 +66,7 @@ class RecordStart:
         self._rows = reading.in_python([rows])
         self._log_prior = reading.in_python([pt.add(pt.zeros(()), *reading.log_priors)])
         self._has_prior = len(reading.log_priors) == len(records)
+        self._highest = [(support_of_entries(rv) or [np.inf])[-1] for rv in reading.rvs]
         self._values = None
         if self._has_prior and reading.possible_values is not None:
             table = _at_values(reading, reading.possible_values)
@@ -158,12 +160,12 @@ class RecordStart:
     def _stepped(
         self, rng: np.random.Generator, records: Sequence[np.ndarray], longest: float
     ) -> list[np.ndarray]:
-        """Move records by steps from their present values; whole numbers stay non-negative."""
+        """Move records by steps from their present values; whole numbers stay at possible ones."""
         moved = []
-        for x in records:
+        for x, highest in zip(records, self._highest, strict=True):
             length = 2.0 ** rng.uniform(longest - 2.0, longest, x.shape)
             step = length * rng.standard_normal(x.shape)
-            whole = np.maximum(x + np.round(step), 0).astype(x.dtype)
+            whole = np.clip(x + np.round(step), 0, highest).astype(x.dtype)
             moved.append(x + step if x.dtype.kind == "f" else whole)
         return moved
 

@@ -107,8 +107,7 @@ class _Contributions:
 
     def possible(self, law: FiniteLaw) -> np.ndarray:
         """Say which values each record can take."""
-        n = self.reading.n_records
-        graphs = [pt.broadcast_to(weight, (n,)) for weight in law.weights]
+        graphs = [pt.broadcast_to(weight, (self.reading.n_records,)) for weight in law.weights]
         weights = compile_in_python(self.reading.model, self.reading.parameters, graphs)
         return np.column_stack(weights(*self._parameters)) > 0
 
@@ -212,9 +211,8 @@ def _by_value(contributions: _Contributions, law: FiniteLaw) -> Exchange | None:
         return None
     known, groups, points = found
     possible = contributions.possible(law)
-    for group, rows in enumerate(points):
-        if not _allow_pairs(rows, possible[groups == group]):
-            raise _unreached(contributions.reading, known)
+    if not all(_allow_pairs(rows, possible[groups == k]) for k, rows in enumerate(points)):
+        raise _unreached(contributions.reading, known)
     # Number the joint contributions of pairs. Most groups differ only in where they contribute.
     numbered: dict[bytes, int] = {}
     tables: list[Indices] = []

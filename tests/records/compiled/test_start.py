@@ -170,3 +170,19 @@ def test_records_that_can_have_led_to_a_release_are_found(build):
     [found] = RecordStart(reading)(np.random.default_rng(1), [point[value.name]], [])
     assert np.isfinite(log_density({value.name: found}))
     assert found.dtype == point[value.name].dtype
+
+
+@pytest.mark.usefixtures("in_python")
+def test_steps_lead_to_no_category_that_a_table_lacks():
+    with pm.Model() as model:
+        x = pm.Categorical("x", [0.2, 0.3, 0.5], shape=7)
+        y = pm.Normal("y", pt.constant([0.0, 1.0, 2.0])[x], 0.5, shape=7)
+        rows = pt.eye(3)[x]
+        pmd.invariant("table", rows.sum(axis=0), [2, 2, 3])
+        totals = (rows * y[:, None]).sum(axis=0)
+        pmd.LaplaceMechanism(1.0).potential("totals", totals, released=[1.0, -2.0, 3.0])
+        step = pmd.DapperStep([x, y])
+    for seed in range(20):
+        step.setup_chain(np.random.default_rng(seed), tune=0, draws=1)
+        point, _ = step.step(model.initial_point())
+        assert list(np.bincount(point["x"])) == [2, 2, 3]
