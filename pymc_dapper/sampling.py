@@ -258,8 +258,7 @@ def _tables(
     given: Mapping[str, Any],
 ) -> list[Table]:
     """Return the tables to sample in place of records; the last one's model has all of them."""
-    of_records = ("initvals", "idata_kwargs", "trace")
-    if any(given.get(name) is not None for name in of_records):
+    if any(given.get(name) is not None for name in ("initvals", "idata_kwargs", "trace")):
         return []
     tables = tables_if_cheaper(model, records, var_names or ())
     for table in tables:

@@ -19,10 +19,9 @@ from pymc_dapper.steps.progress import LOGGER
 def warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> None:
     """Warn of variables with an entry for each record that PyMC's own steps would move."""
     model = latent.readings.model
-    taken = {x for step in steps if isinstance(step, Step) for x in step.vars}
-    taken -= {
-        x for step in steps if isinstance(step, BoundaryStep | InterweaveStep) for x in step.vars
-    }
+    again = BoundaryStep | InterweaveStep
+    ours = [step for step in steps if isinstance(step, Step) and not isinstance(step, again)]
+    taken = {x for step in ours for x in step.vars}
     lengths = {length(model, rv) for rv in latent.records} | latent.tabulated
     of_counts = {length(model, rv) for rv in latent.counts}
     for rv in model.free_RVs:

@@ -176,7 +176,10 @@ class ModelView:
                 f"the length of '{rv.name}' depends on '{drawn[0]}'. Give it room for all, and "
                 f"write pt.switch(pmd.present({drawn[0]}, room), {rv.name}, 0) in a statistic"
             )
-        return tuple(int(length) for length in shape.eval(mode=Mode("py", None)))
+        try:
+            return tuple(int(length) for length in shape.eval(mode=Mode("py", None)))
+        except FAILURES as error:
+            raise misshapen(self.model, rv, error) from error
 
 
 def stand_in(shared: SharedVariable) -> TensorVariable:

@@ -46,7 +46,7 @@ def tables_if_cheaper(
     """Tabulate each group of people by :func:`table_if_cheaper`; the last model has all tables."""
     try:
         groups = by_length(find_records(model, records))
-    except ReadingError:  # none that can be counted; see below
+    except FAILURES:  # there are none that can be counted; `tabulate` gives the reason
         return []
     tables = []
     for group in groups:

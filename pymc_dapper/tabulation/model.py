@@ -181,10 +181,8 @@ def find_records(
 
 def by_length(records: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
     """Group records by the number of people whom they describe."""
-    groups: dict[Any, list[TensorVariable]] = {}
-    for rv in records:
-        groups.setdefault(rv.type.shape[:1], []).append(rv)
-    return list(groups.values())
+    lengths = dict.fromkeys(rv.type.shape[:1] for rv in records)
+    return [[rv for rv in records if rv.type.shape[:1] == n] for n in lengths]
 
 
 def write_table(reading: TableReading) -> Model:

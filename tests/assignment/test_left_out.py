@@ -30,6 +30,21 @@ def test_a_variable_with_an_entry_per_record_that_pymc_moves_warns(caplog):
 
 
 @pytest.mark.usefixtures("uncompiled")
+def test_conjugate_variables_of_each_record_are_not_told_to_be_with_nuts(caplog):
+    with pm.Model() as model:
+        effect = pm.Normal("effect", 0, 1, shape=6)
+        pm.Normal("public", effect, 1, observed=np.arange(6.0))
+        x = pm.Normal("x", effect, 1, shape=6)
+        pmd.LaplaceMechanism(2.0).potential("s", x.sum(), released=9.0)
+    assert assigned(model) == [
+        ("DapperStep", ["x"]),
+        ("ConjugateStep", ["effect"]),
+        ("InterweaveStep", ["effect"]),
+    ]
+    assert caplog.text == ""
+
+
+@pytest.mark.usefixtures("uncompiled")
 def test_people_along_a_later_axis_are_warned_of(caplog):
     def of_shape(people_first):
         with pm.Model() as model:

@@ -95,6 +95,15 @@ def test_names_are_those_of_the_model(model):
     assert Reading(view, {}).names(view.values.values()) == ["upper", "x", "y"]
 
 
+def test_covariates_of_different_lengths_are_named():
+    with pm.Model() as model:
+        z, w = pm.Data("z", np.ones(5)), pm.Data("w", np.ones(5))
+        x = pm.Normal("x", z + w, 1)
+        pm.set_data({"z": np.ones(4)})
+    with pytest.raises(ReadingError, match=r"'x' can't be .* \('z' \(4,\), 'w' \(5,\)\)"):
+        view_of(model).shape(x)
+
+
 def test_data_that_do_not_fit_are_named(model):
     with model:
         pm.Potential("release", (model["y"] - pm.Data("released", np.ones(3))) ** 2)
