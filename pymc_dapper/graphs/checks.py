@@ -87,7 +87,7 @@ def check_parameters(model: Model) -> None:
     Raises
     ------
     ReadingError
-        It has the variable, and the check that fails as PyMC words it, such as "sigma > 0".
+        It names the variable, and the check that fails in PyMC's words, such as "sigma > 0".
     """
     view = view_of(model)
     graphs = inline_symbolic_ops(view.log_densities(model.basic_RVs))

@@ -65,7 +65,8 @@ def tabulate(
         The model. Taken from the context if not given.
     records : variable or sequence of variables, optional
         The latent records, each a vector of a Bernoulli, Categorical, Binomial or DiscreteUniform
-        distribution. By default, the free variables in a mechanism's statistic.
+        distribution. By default, the free variables in a mechanism's statistic. Vectors of another
+        length describe other people, who have a table of their own.
 
     Returns
     -------

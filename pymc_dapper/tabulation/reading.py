@@ -37,8 +37,8 @@ from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.picked import of_all_records
 from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 
-NO_VECTOR = "no vector of few known discrete values. Write shape=(n, k) as k variables of shape=n"
-"""What records are that can't be counted."""
+NO_VECTOR = "not a vector with few discrete values. A matrix of shape=(n, k) must be k variables"
+"""Why some variables can't be counted."""
 MOST_VALUES = 256
 """Joint values of a record's variables that a table may have cells for."""
 

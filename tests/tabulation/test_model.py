@@ -328,8 +328,8 @@ def test_records_of_many_values_are_refused():
         pm.Potential("privacy", -1.0 * x.sum() * y.sum() * one.sum())
         pm.Bernoulli("matrix", 0.5, shape=(5, 2))
     for names, message in (
-        *(("x", "'x': no vector"), ("y", "1000 values"), ("one", "single")),
-        ("matrix", r"'matrix': no vector.* Write shape=\(n, k\) as k variables"),
+        *(("x", "'x': not a vector"), ("y", "1000 values"), ("one", "single")),
+        ("matrix", r"'matrix': not a vector.* shape=\(n, k\) must be k variables"),
     ):
         with pytest.raises(TabulationError, match=message):
             tabulate(model, [model[names]])
