@@ -2,7 +2,7 @@
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
@@ -161,6 +161,13 @@ def known(asked: Iterable[Any], there: Iterable[Any], problem: str) -> None:
         if each not in there:
             listed = ", ".join(map(str, there)) or "none"
             raise ValueError(f"{problem} {shown(each)}, but {listed}")
+
+
+def fits(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
+    """Whether an array has the expected shape, in which None stands for any length."""
+    return len(shape) == len(expected) and all(
+        length in (None, n) for n, length in zip(shape, expected, strict=True)
+    )
 
 
 def options(value: Any, name: str) -> dict[str, Any]:

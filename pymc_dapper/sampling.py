@@ -21,6 +21,7 @@ from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.checks import (
     as_array,
+    fits,
     flag,
     known,
     names,
@@ -104,15 +105,9 @@ def _check_starts(initvals: Any, model: Model) -> None:
             if as_array(value).dtype == bool:
                 value = np.asarray(value, dtype=int)
             found = real_numbers(value, f"initvals of '{name}'", finite=True).shape
-            if name in shapes and not _fits(found, shapes[name]):
+            if name in shapes and not fits(found, shapes[name]):
                 told = str(shapes[name]).replace("None", "?")
                 raise ValueError(f"initvals: '{name}' has the shape {told}, its start {found}")
-
-
-def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
-    return len(found) == len(shape) and all(
-        length in (None, n) for n, length in zip(found, shape, strict=True)
-    )
 
 
 def _kept(var_names: Any, keep_records: bool, model: Model) -> list[str] | None:

@@ -12,7 +12,7 @@ from pytensor.graph.basic import Constant, Variable
 from xarray import DataArray
 
 from pymc_dapper.backend.named_dims import has_named_dims
-from pymc_dapper.checks import as_array, places, shown, whole_number
+from pymc_dapper.checks import as_array, known, places, shown, whole_number
 from pymc_dapper.context import the_model
 
 type Dims = str | Sequence[str | None] | None
@@ -146,11 +146,9 @@ def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.Mas
             f"there must be a value for each row: {len(numbers)} rows, and values of shape "
             f"{published.shape}"
         )
-    table = np.full((n, *published.shape[1:]), np.nan)
+    table = np.ma.masked_array(np.full((n, *published.shape[1:]), np.nan), mask=True)
     table[numbers] = published
-    masked = np.ones(table.shape, dtype=bool)
-    masked[numbers] = False
-    return np.ma.masked_array(table, masked)
+    return table
 
 
 def check_last_axis(shape: Sequence[int | None], length: int, what: str, told: str) -> None:
@@ -185,15 +183,25 @@ def in_order_of(name: str, model: Model, statistic: Any, released: Any, dims: Di
     ------
     ValueError
         If both have named dims and not the same ones; if the release is shared data in another
-        order; or if an array has other labels along a dim than the model.
+        order; if an array has other labels along a dim than the model; or if it has them in another
+        order, and the statistic's dims aren't known.
     """
     given = (dims,) if isinstance(dims, str) else dims
-    wanted = dims_of(model, statistic) or given
-    if hasattr(released, "iloc") and isinstance(wanted, list | tuple):
-        released = _with_dims(released, wanted)
+    said = dims_of(model, statistic) or given
+    wanted = said if isinstance(said, list | tuple) else None
+    if hasattr(released, "iloc"):
+        released = _with_dims(released, wanted or [x.name for x in released.axes])
     own = getattr(getattr(released, "type", released), "dims", None)
-    if own is None or not isinstance(wanted, list | tuple):
+    if own is None or (isinstance(released, Variable) and wanted is None):
         return released
+    if wanted is None:
+        if _in_order_of_labels(name, model, released).identical(released):
+            return released
+        raise ValueError(
+            f"'{name}': the release has the labels of {own} in another order than the model. If "
+            f"the statistic has the model's order, write dims={own}, else pass the values alone: "
+            "released=values.to_numpy()"
+        )
     same = set(own) == set(wanted)
     turned = tuple(own) != tuple(wanted)
     if (has_named_dims(statistic) and not same) or (
@@ -290,10 +298,10 @@ def release_dims(
         If the dims aren't dims of the model, one for each axis, or if ``like`` has them in another
         order.
     """
-    known = [own for x in like if (own := dims_of(model, x)) is not None]
+    alike = [own for x in like if (own := dims_of(model, x)) is not None]
     if dims is None:
-        dims = known[0] if known else None
-        _check_order(name, dims, known)
+        dims = alike[0] if alike else None
+        _check_order(name, dims, alike)
         return dims
     given = (dims,) if isinstance(dims, str) else dims
     if not isinstance(given, list | tuple) or not all(
@@ -308,19 +316,14 @@ def release_dims(
     for dim, length in zip(given, shape, strict=True):
         if dim is None:
             continue
-        if dim not in model.dim_lengths:
-            listed = ", ".join(f"'{x}'" for x in model.dim_lengths) or "none"
-            raise ValueError(
-                f"'{name}': the model has no dim '{dim}', but {listed}. Add it as in "
-                f"pm.Model(coords={{'{dim}': ...}})"
-            )
+        known([dim], model.dim_lengths, f"'{name}': the model's coords have no dim")
         entries = int(model.dim_lengths[dim].eval(mode="FAST_COMPILE"))
         if length not in (None, entries):
             raise ValueError(
                 f"'{name}': the release has length {length} along '{dim}', which has {entries} "
                 "entries"
             )
-    _check_order(name, tuple(given), known)
+    _check_order(name, tuple(given), alike)
     return tuple(given)
 
 

@@ -400,10 +400,7 @@ class Mechanism(ABC):
             values = released
             if isinstance(released, SharedVariable):
                 values = released.get_value(borrow=True)
-            fits = len(values.shape) == len(expected) and all(
-                size in (None, length) for size, length in zip(expected, values.shape, strict=True)
-            )
-            if not fits:
+            if not checks.fits(values.shape, expected):
                 raise ValueError(
                     f"'{name}': the release has shape {values.shape}, where the mechanism releases "
                     f"shape {expected} of this statistic"

@@ -39,15 +39,20 @@ def singular(reading: ModelReading, error: Exception) -> ReadingError:
     )
 
 
-def impossible_start(reading: ModelReading, sweeps: int) -> SamplingError:
-    """Make the error that a chain found no possible records."""
+def impossible_start(reading: ModelReading, sweeps: int, at: list[np.ndarray]) -> SamplingError:
+    """Make the error that a chain found no possible records, at the parameters that it has."""
+    starts = zip(reading.parameters, at, strict=True)
+    if beyond := [x for x, value in starts if not np.all(np.isfinite(value))]:
+        names = ", ".join(f"'{name}'" for name in reading.names(beyond))
+        return SamplingError(
+            f"the chain starts at a value of {names} that the prior excludes: change its initval="
+        )
     return SamplingError(
         f"DapperStep found no possible start for the records {reading.quoted_names}: after "
         f"{sweeps} sweeps the log-density of {_factors(reading)} is still -inf or nan, or their "
-        "prior is. Changes of records one by one, too, led to no sums for which the released "
-        "values are possible. Either the released values can't come from any records (look for a "
-        "wrong shape, scale or nan in the mechanism), or the prior at the starting parameters "
-        "hardly ever proposes such records: then pass a start that fits, pm.sample(initvals="
+        "prior is. Either the released values can't come from any records (look for a wrong "
+        "shape, scale or nan in the mechanism), or the prior at the starting parameters hardly "
+        "ever proposes such records: then pass a start that fits, pm.sample(initvals="
         f"{{'{reading.record_names[0]}': ...}}), or raise max_start_sweeps"
     )
 

@@ -426,7 +426,7 @@ class DapperStep(Step):
         # Proposals are possible; a start that was given may not be, or no value of a record.
         while not isfinite(sum([after[n][1], *log_priors(*after[:n], *parameters)])):
             if sweeps == self.max_start_sweeps:
-                raise impossible_start(self._reading, sweeps)
+                raise impossible_start(self._reading, sweeps, parameters)
             records: Sequence[np.ndarray] = after[:n]
             if self.exchange is None and sweeps in LOOKED_FOR_AT:
                 records = self._where_possible(records, given, self.rng)

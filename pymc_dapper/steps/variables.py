@@ -10,7 +10,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, get_random_generator
 from pymc_dapper.backend.plain_models import plain_variable
-from pymc_dapper.checks import flag, options, random_generator, shown
+from pymc_dapper.checks import flag, known, options, random_generator, shown
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.errors import ReadingError
@@ -84,11 +84,7 @@ def complete_point(model: Model, given: Mapping[str, Any] | None) -> PointType:
     """
     point = initial_point(model)
     for name, value in options(given, "initial_point").items():
-        if name not in point:
-            raise ValueError(
-                f"initial_point: '{name}' is not a value variable of the model. Its value "
-                "variables are " + ", ".join(f"'{known}'" for known in point)
-            )
+        known([name], point, "initial_point: there is no value variable")
         expected, values = np.asarray(point[name]), np.asarray(value)
         if values.shape != expected.shape:
             raise ValueError(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import about, as_array, random_generator, shown, text, whole_number
+from pymc_dapper.checks import about, as_array, known, random_generator, shown, text, whole_number
 from pymc_dapper.table_trees import given, start
 from pymc_dapper.table_trees.chain import Margin, Plan, moves_of, run
 from pymc_dapper.table_trees.results import TableDraws, begin, read_so_far, write_summaries
@@ -127,11 +127,7 @@ class TableTree:
                     f"keep[{name!r}] must be (query, areas), got {shown(wanted)}"
                 ) from None
             if isinstance(query, str):
-                if query not in self._queries:
-                    raise ValueError(
-                        f"keep[{name!r}]: there is no query {query!r}, but "
-                        f"{', '.join(map(repr, self._queries))}"
-                    )
+                known([query], self._queries, f"keep[{name!r}]: there is no query")
                 query = self._queries[query].classes
             n, cells = self._areas.parent.size, self._n_cells
             with about(f"keep[{name!r}]"):

@@ -197,6 +197,6 @@ def test_generated_releases_have_the_statistics_dims():
         assert mechanism.generate("noisy", table).name == "noisy"
         with pytest.raises(TypeError, match="the name comes first"):
             mechanism.generate(table, "noisy")
-        with pytest.raises(ValueError, match="the model has no dim 'row'"):
+        with pytest.raises(ValueError, match="the model's coords have no dim 'row'"):
             mechanism.generate("other", table, dims="row")
     assert model.named_vars_to_dims["noisy"] == ("cell",)

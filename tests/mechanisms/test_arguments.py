@@ -55,7 +55,7 @@ class TestDims:
     @pytest.mark.parametrize(
         ("dims", "error", "message"),
         [
-            ("cells", ValueError, "'s': the model has no dim 'cells', but 'cell'"),
+            ("cells", ValueError, "'s': the model's coords have no dim 'cells', but cell"),
             (("cell", "cell"), ValueError, r"'s': dims must name each axis.*has 1, got"),
             (3, TypeError, r"'s': dims must be names of dims, as in dims='cell', got 3"),
         ],
@@ -290,6 +290,15 @@ def test_what_pandas_labels_is_taken_by_its_labels(model, by):
     other = pd.Series(RELEASED, index=["a", "b", "d"])
     with pytest.raises(ValueError, match=r"'u': the release has other labels.*to_numpy\(\)"):
         LaplaceMechanism(1.0).potential("u", statistic, released=other, dims=dims)
+
+
+@pytest.mark.parametrize("of", [pd.Series, xarray.DataArray.from_series])
+def test_labels_in_another_order_are_refused_where_nothing_says_the_statistics_dims(model, of):
+    series = pd.Series(RELEASED, index=pd.Index(["a", "b", "c"], name="cell"))
+    LaplaceMechanism(1.0).potential("s", model["table"] + 0, released=of(series))
+    np.testing.assert_array_equal(model["s_released"].get_value(), RELEASED)
+    with pytest.raises(ValueError, match=r"'t': .* another order .* dims=\('cell',\)"):
+        LaplaceMechanism(1.0).potential("t", model["table"] + 0, released=of(series[::-1]))
 
 
 def test_rows_and_columns_of_a_data_frame_are_labels(square):

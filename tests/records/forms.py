@@ -447,6 +447,12 @@ def noisy_microdata_column():
 
 
 @form
+def sum_of_what_each_record_may_be():
+    x = normal_records()
+    pm.Potential("rounded", pt.switch(pt.abs(x - Z) <= 9, 0.0, -np.inf).sum())
+
+
+@form
 def noise_scale_that_depends_on_the_record():
     x = normal_records()
     pm.Normal("answers", x, pt.exp(0.2 * x), observed=Z)

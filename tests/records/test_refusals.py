@@ -23,6 +23,8 @@ READING = SimpleNamespace(
     additive_factors=[factor("total"), factor("squares", expanded=True)],
     quoted_names="'x', 'y'",
     record_names=["x", "y"],
+    parameters=["mu", "tau"],
+    names=lambda values: list(values),
 )
 
 
@@ -42,6 +44,8 @@ def test_others_may_not_and_the_factor_of_products_is_named(computed):
 def test_messages_name_the_factors_and_the_way_out():
     told = str(singular(READING, np.linalg.LinAlgError("Singular matrix.")))
     assert "'total', 'squares' can't be evaluated: Singular matrix. Records" in told
-    told = str(impossible_start(READING, 7))
+    told = str(impossible_start(READING, 7, [np.zeros(2), np.ones(())]))
     assert "'x', 'y': after 7 sweeps the log-density of 'total', 'squares' is still" in told
     assert "initvals={'x': ...}" in told
+    told = str(impossible_start(READING, 7, [np.zeros(2), np.array(np.nan)]))
+    assert "starts at a value of 'tau' that the prior excludes" in told

@@ -7,7 +7,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from arviz_stats.base import array_stats
-from scipy.stats import norm, poisson
+from scipy.stats import binom, norm, poisson
 
 import pymc_dapper as pmd
 from pymc_dapper import DapperStep
@@ -204,29 +204,31 @@ def test_categories_of_known_margin():
     assert np.all(standard_errors(shown, exact) < 4)
 
 
-def looked_up():
+def looked_up(n):
     """Return a step of classes of known total, which a second variable looks up; and a start."""
     with pm.Model() as model:
-        x = pm.Bernoulli("x", P, shape=5)
-        y = pm.Normal("y", WEIGHTS * pt.constant([0.0, 0.5])[x], 1, shape=5)
-        pmd.invariant("total", x.sum(), 2)
+        x = pm.Binomial("x", n, P, shape=5) if max(n) > 1 else pm.Bernoulli("x", P, shape=5)
+        y = pm.Normal("y", WEIGHTS * pt.constant([0.0, 0.5, 0.7][: max(n) + 1])[x], 1, shape=5)
+        pmd.invariant("total", x.sum(), sum(n) // 2)
         pm.Normal("noisy", y.sum(), 2, observed=4.0)
         return DapperStep([x, y]), model.initial_point()
 
 
 @pytest.mark.usefixtures("in_python")
-def test_classes_of_known_total_that_another_variable_looks_up():
-    """A shift proposes 2 where there are two classes, which must neither be looked up nor stay."""
-    states = np.array([x for x in product(range(2), repeat=5) if sum(x) == 2])
-    log = states @ np.log(P / (1 - P)) + norm.logpdf(4, 0.5 * states @ WEIGHTS, 3)
+@pytest.mark.parametrize("n", [(1, 1, 1, 1, 1), (1, 2, 1, 2, 1)])
+def test_classes_of_known_total_that_another_variable_looks_up(n):
+    """A shift proposes classes that there aren't, which must neither be looked up nor stay."""
+    states = np.array([x for x in product(*(range(k + 1) for k in n)) if sum(x) == sum(n) // 2])
+    mean = np.array([0.0, 0.5, 0.7])[states] @ WEIGHTS
+    log = binom.logpmf(states, n, P).sum(axis=1) + norm.logpdf(4, mean, 3)
     exact = np.exp(log - log.max())
-    draws, _ = chain(*looked_up(), 2_000)
+    draws, _ = chain(*looked_up(n), 2_000)
     assert np.all(standard_errors(draws, exact @ states / exact.sum()) < 4)
     line = "log_prior = pt.switch(all_entries(pt.eq(x, held)), log_prior, -np.inf)"
     with edited(exchange_groups, "_natural_space", {line: "pass"}):
-        broken = looked_up()
+        broken = looked_up(n)
     draws, _ = chain(*broken, 100)
-    assert draws.max() > 1
+    assert draws.max() > max(n)
 
 
 @pytest.mark.long

@@ -76,7 +76,7 @@ def test_a_partial_initial_point_is_completed_by_the_models_own(
 
 @pytest.mark.parametrize("step", STEPS)
 def test_an_initial_point_of_unknown_variables_is_refused(step, model):
-    with pytest.raises(ValueError, match=r"initial_point: 'nu' is not a value variable"):
+    with pytest.raises(ValueError, match=r"initial_point: there is no value variable 'nu'"):
         STEPS[step](model, initial_point={"nu": 0.25})
 
 

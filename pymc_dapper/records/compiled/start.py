@@ -17,8 +17,8 @@ from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.records.compiled.sweep import contributions
 from pymc_dapper.records.reading.contributions import side_by_side
 from pymc_dapper.records.reading.exchanges import ByShift, Exchange
-from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.model import ModelReading
+from pymc_dapper.records.reading.possible import bounds_of_record
 from pymc_dapper.records.reading.rows_by_value import rows_by_value, value_index
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ class RecordStart:
         self._rows = reading.in_python([rows])
         self._log_prior = reading.in_python([pt.add(pt.zeros(()), *reading.log_priors)])
         self._has_prior = len(reading.log_priors) == len(records)
-        self._highest = [(support_of_entries(rv) or [np.inf])[-1] for rv in reading.rvs]
+        self._highest = [bounds_of_record(rv).high for rv in reading.rvs]
         self._values = None
         if self._has_prior and reading.possible_values is not None:
             table = _at_values(reading, reading.possible_values)

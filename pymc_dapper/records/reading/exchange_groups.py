@@ -14,6 +14,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.traversal import explicit_graph_inputs
 
+from pymc_dapper.graphs.bounds import ANY_NUMBER
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
@@ -29,10 +30,10 @@ from pymc_dapper.records.reading.exchanges import (
     Indices,
     NaturalSpace,
 )
-from pymc_dapper.records.reading.finite import FiniteLaw, support_of_entries
+from pymc_dapper.records.reading.finite import FiniteLaw
 from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
 from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each, prior_law
-from pymc_dapper.records.reading.possible import is_users_own
+from pymc_dapper.records.reading.possible import bounds_of_record, is_users_own
 
 DRAWS = 24
 """Number of record values at which contributions are computed."""
@@ -445,8 +446,8 @@ def _natural_space(reading: ModelReading) -> NaturalSpace:
             f"keep it need the density of the records' prior: {error}. Give a CustomDist a `logp` "
             "function"
         ) from error
-    supports = {x: support_of_entries(rv) for x, rv in zip(records, rvs, strict=True)}
-    inside = {x: pt.clip(x, of[0], of[-1]) for x, of in supports.items() if of is not None}
+    bounds = zip(records, map(bounds_of_record, rvs), strict=True)
+    inside = {x: pt.clip(x, *of[:2]).astype(x.dtype) for x, of in bounds if of != ANY_NUMBER}
     # Another variable might look up a value that an exchange can't give, outside of its table.
     [log_prior] = rebuild([pt.add(*found)], inside)
     for x, held in inside.items():

@@ -143,6 +143,9 @@ def read_factors(
         match role:
             case Rows():
                 factors.append(SeparableFactor(name, as_written, walk.per_record(followed, role)))
+            case FunctionOfSums() if followed.type.ndim == 0 and walk.sums[-1].total is followed:
+                each = walk.sums[-1].contributions.astype(followed.dtype)
+                factors.append(SeparableFactor(name, as_written, each))
             case FunctionOfSums():
                 sums.extend(walk.sums)
                 total = _total(followed)

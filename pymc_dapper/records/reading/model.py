@@ -202,6 +202,7 @@ def read_model(
 
     view = view_of(model)
     records = [view.values[x] for x in values]
+    priors_as_written = log_priors(view, rvs)
     check_independence(view, rvs, records)
     others = [x for x in (*model.basic_RVs, *model.potentials) if x not in rvs]
     factors = read_factors(view.named_log_densities(others), records)
@@ -217,7 +218,6 @@ def read_model(
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
     supports = [support(rv) if untransformed else None for rv in rvs]
     finite = possible_values(rvs) if untransformed else None
-    priors_as_written = log_priors(view, rvs)
     possible, valid_parameters = read_possible(view, rvs, records, priors_as_written)
     likelihoods = [factor.log_densities for factor in separable]
     conditional = None

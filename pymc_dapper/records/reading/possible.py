@@ -49,7 +49,7 @@ def read_possible(
     ``records`` are the values of ``rvs``. ``log_priors`` are the log-densities of ``rvs``, or
     nothing if they aren't known. A check of parameters that can't be split by record is refused.
     """
-    known = {x: _bounds_of_record(rv) for rv, x in zip(rvs, records, strict=True)}
+    known = {x: bounds_of_record(rv) for rv, x in zip(rvs, records, strict=True)}
     conditions: list[TensorVariable] = []
     for rv, record in zip(rvs, records, strict=True):
         inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
@@ -82,7 +82,7 @@ def read_possible(
     return Possible(whole, parameters_of)
 
 
-def _bounds_of_record(rv: TensorVariable) -> Bounds:
+def bounds_of_record(rv: TensorVariable) -> Bounds:
     """Bounds of a record's value: a finite number, transformed or not."""
     return ANY_NUMBER if rv.dtype.startswith("float") else bounds_by_support(rv)
 

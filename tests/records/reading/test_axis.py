@@ -53,5 +53,15 @@ def test_records_of_different_lengths():
     refuse(build, "equally many.*'x' has 5, 'y' has 4")
 
 
+def test_covariates_of_another_width_than_the_coefficients():
+    def build():
+        covariates = pm.Data("covariates", np.ones((5, 2)))
+        x = with_mechanism(pm.Normal("x", covariates @ pm.Normal("b", shape=2), shape=5))
+        pm.set_data({"covariates": np.ones((5, 3))})
+        return [x]
+
+    refuse(build, r"'x' can't be evaluated with the shapes .*'covariates' \(5, 3\)")
+
+
 def test_no_records_at_all():
     refuse(lambda: with_mechanism(pm.Normal("x", shape=0)), "'x' has no records")

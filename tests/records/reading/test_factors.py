@@ -17,6 +17,7 @@ from tests.records.forms import FORMS
             [AdditiveFactor, AdditiveFactor, AdditiveFactor, SeparableFactor],
         ),
         ("noisy_microdata_column", [SeparableFactor]),
+        ("sum_of_what_each_record_may_be", [SeparableFactor]),
         ("latent_child", [AdditiveFactor, AdditiveFactor, SeparableFactor]),
         ("variance", [AdditiveFactor]),
         ("full_median", [FullFactor]),
