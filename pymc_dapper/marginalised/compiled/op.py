@@ -5,30 +5,29 @@ The kernel and the model's noise are compiled together, as with the sweeps.
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply, Variable
 
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.counts.compiled.op import OfTerms
-from pymc_dapper.marginalised.kernels.sums import Noise, pack, sum_counts, tabulate, unpack
+from pymc_dapper.marginalised.kernels.sums import Noise, Weights, sum_counts, tabulate
 
 
 class Tabulate(OfTerms):
     """Log-weights of counts: takes possible counts, their largest values and ``most``.
 
-    Then come the arrays of :class:`Noise`, and the context of its terms. The outputs are the
-    tables, in the form of :func:`pack`, and faults.
+    Then come the context of the noise's terms, and the arrays of :class:`Noise`. The outputs are
+    the arrays of :class:`Weights`, but the largest values, and faults.
     """
 
-    results = (pt.lvector, pt.dvector, pt.lvector)
+    results = (*[pt.lvector] * 5, *[pt.dvector] * 2, pt.lvector)
 
 
 class SumCounts(OfTerms):
-    """Sums over counts: takes natural parameters, packed tables, and uniform numbers.
+    """Sums over counts: takes natural parameters, uniform numbers and the context of the terms.
 
-    Then come the arrays of :class:`Noise`, and the context of its terms. The outputs are those of
+    Then come the arrays of :class:`Weights` and of :class:`Noise`. The outputs are those of
     :func:`sum_counts`. The log-sums have a gradient.
     """
 
@@ -53,11 +52,10 @@ def _tabulate(op: Tabulate) -> Callable:
     log_noise = op.log_weight()
 
     @numba_njit
-    def tabulated(counts, largest, most, starts, terms, kinds, first, contexts, slopes, *context):  # type: ignore[no-untyped-def]
-        noise = Noise(starts, terms, kinds, first, contexts, slopes, np.zeros(slopes.size))
-        weights, faults = tabulate(log_noise, context, noise, counts, largest, most.item())
-        integers, numbers = pack(weights)
-        return integers, numbers, faults
+    def tabulated(counts, largest, most, context, *arrays):  # type: ignore[no-untyped-def]
+        noise = Noise(*arrays)
+        weights, faults = tabulate(log_noise, (context,), noise, counts, largest, most.item())
+        return (*weights[:-1], faults)
 
     return tabulated
 
@@ -67,21 +65,8 @@ def _sum_counts(op: SumCounts) -> Callable:
     log_noise = op.log_weight()
 
     @numba_njit
-    def summed(  # type: ignore[no-untyped-def]
-        naturals,
-        integers,
-        numbers,
-        uniforms,
-        starts,
-        terms,
-        kinds,
-        first,
-        contexts,
-        slopes,
-        *context,
-    ):
-        noise = Noise(starts, terms, kinds, first, contexts, slopes, np.zeros(slopes.size))
-        weights = unpack(integers, numbers)
-        return sum_counts(log_noise, context, noise, weights, naturals, uniforms)
+    def summed(naturals, uniforms, context, *arrays):  # type: ignore[no-untyped-def]
+        weights, noise = Weights(*arrays[:8]), Noise(*arrays[8:])
+        return sum_counts(log_noise, (context,), noise, weights, naturals, uniforms)
 
     return summed

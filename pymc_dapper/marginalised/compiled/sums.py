@@ -21,7 +21,7 @@ from pymc_dapper.counts.reading.start import PossibleStart
 from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
-from pymc_dapper.marginalised.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
+from pymc_dapper.marginalised.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE, Noise
 from pymc_dapper.marginalised.reading.model import MarginalisedModel, refused
 from pymc_dapper.steps.conditional_nuts import nuts_on
 
@@ -40,13 +40,13 @@ class CompiledSums:
     log_density : TensorVariable
         The model's log-density with the counts marginalised, from which PyMC's NUTS makes its
         function.
-    tables : tuple of SharedVariable
-        The packed tables that it depends on: integers and numbers.
+    tables : list of SharedVariable
+        The tables that it depends on: the arrays of `Weights`, but the largest values.
     """
 
     reading: MarginalisedModel
     log_density: TensorVariable
-    tables: tuple[SharedVariable, SharedVariable]
+    tables: list[SharedVariable]
     _tabulate: JitFunction
     _draw: JitFunction
 
@@ -66,18 +66,18 @@ class CompiledSums:
             If noise isn't log-concave or leaves too much open, or the counts aren't possible.
         """
         data = given[len(self.reading.parameters) :]
-        integers, numbers, faults = self._tabulate(counts, *data)
+        *tables, faults = self._tabulate(counts, *data)
         if np.any(faults == IMPOSSIBLE):
             counts = self._where_possible(counts, data)
-            integers, numbers, faults = self._tabulate(counts, *data)
+            *tables, faults = self._tabulate(counts, *data)
         if faults.any():
             raise self._at_fault(faults)
-        if numbers.size > LARGEST_TABLES:
+        if 2 * tables[-1].size > LARGEST_TABLES:
             raise refused(
                 name_cells(self.reading.noise, faults == 0),
                 "noise leaves too many of their values open to go through all of them each time",
             )
-        for shared, table in zip(self.tables, (integers, numbers), strict=True):
+        for shared, table in zip(self.tables, tables, strict=True):
             shared.set_value(table, borrow=True)
         return counts
 
@@ -143,46 +143,38 @@ def compile_sums(
     slopes = np.zeros(structure.terms.size)
     slopes[structure.rows] = structure.coefficients
     terms = structure.terms[structure.rows]
-    arrays = (structure.starts, terms, structure.kinds, structure.first, structure.contexts, slopes)
-    noise = [pt.constant(x) for x in arrays]
-    context = context_of(reading.noise)
+    of_terms = (structure.kinds, structure.first, structure.contexts)
+    noise = Noise(structure.starts, terms, *of_terms, slopes, np.zeros(slopes.size))
+    fixed = [context_of(reading.noise), *map(pt.constant, noise)]
 
     # In NUTS' function; inputs that are taken by name from points must keep their length.
-    tables = [pytensor.shared(np.zeros(0, dtype=dtype), shape=(None,)) for dtype in ("i8", "f8")]
-    no_draws = pt.constant(np.zeros(0))
-    sums, *_ = _sums(functions, reading.naturals, tables, no_draws, noise, context)
-    n = reading.largest.size
-    [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0][:n]})
-    [log_density] = reading.view.in_model([at_anchors + sums.sum()])
+    types = Tabulate.results[:-1]
+    tables = [pytensor.shared(np.zeros(0, dtype=x.dtype), shape=(None,)) for x in types]
+
+    def sums_of(weights: Sequence[Variable], uniforms: Variable) -> list[TensorVariable]:
+        context, *arrays = fixed
+        sums = SumCounts(functions)
+        arrays = [*weights, reading.largest, *arrays]
+        outputs: list[TensorVariable] = sums(reading.naturals, uniforms, context, *arrays)
+        return outputs
+
+    log_sums, *_ = sums_of(tables, pt.constant(np.zeros(0)))
+    [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0]})
+    [log_density] = reading.view.in_model([at_anchors + log_sums.sum()])
 
     data = list(reading.data.values())
     counts, uniforms = pt.lvector("counts"), pt.dvector("uniforms")
-    most = pt.constant(np.int64(MOST))
-    packed = [pt.lvector("integers"), pt.dvector("numbers")]
-    tabulated = Tabulate(functions)(counts, reading.largest, most, *noise, context)
-    *_, drawn, log_probabilities = _sums(
-        functions, reading.naturals, packed, uniforms, noise, context
-    )
+    tabulated = Tabulate(functions)(counts, reading.largest, pt.constant(np.int64(MOST)), *fixed)
+    given_tables = [x() for x in types]
+    *_, drawn, log_probabilities = sums_of(given_tables, uniforms)
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
     given = [*reading.parameters, *data]
     return CompiledSums(
         reading=reading,
         log_density=log_density,
-        tables=(tables[0], tables[1]),
+        tables=tables,
         _tabulate=JitFunction([counts, *data], tabulated, **options),
-        _draw=JitFunction([*packed, uniforms, *given], [drawn, log_probabilities.sum()], **options),
+        _draw=JitFunction(
+            [*given_tables, uniforms, *given], [drawn, log_probabilities.sum()], **options
+        ),
     )
-
-
-def _sums(
-    functions: tuple[Any, ...],
-    naturals: TensorVariable,
-    tables: Sequence[Variable],
-    uniforms: Variable,
-    noise: Sequence[Variable],
-    context: TensorVariable,
-) -> list[TensorVariable]:
-    outputs: list[TensorVariable] = SumCounts(functions)(
-        naturals, *tables, uniforms, *noise, context
-    )
-    return outputs

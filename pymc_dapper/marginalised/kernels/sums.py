@@ -76,12 +76,12 @@ class Weights(NamedTuple):
     ends_below: np.ndarray
     ends_above: np.ndarray
     """Int64, shape (number of counts,): 1 if no count beyond the run is possible."""
-    largest: np.ndarray
-    """Float64, shape (number of counts,): n of a Binomial, infinity for a Poisson count."""
     logs: np.ndarray
     """Float64: log-weights at natural parameter 0."""
     ratios: np.ndarray
     """Float64: of each weight and the one before it."""
+    largest: np.ndarray
+    """Float64, shape (number of counts,): n of a Binomial, infinity for a Poisson count."""
 
 
 @njit
@@ -308,7 +308,7 @@ def tabulate(
         all_logs[first:last] = logs
         all_ratios[first:last] = ratios
     logs, ratios = all_logs[: starts[n]].copy(), all_ratios[: starts[n]].copy()
-    return Weights(anchors, lowest, starts, below, above, largest, logs, ratios), faults
+    return Weights(anchors, lowest, starts, below, above, logs, ratios, largest), faults
 
 
 @njit
@@ -475,29 +475,3 @@ def sum_counts(
         if uniforms.size:
             counts[cell], log_probabilities[cell] = anchor + drawn, log_probability
     return log_sums, means, counts, log_probabilities
-
-
-@njit
-def pack(weights: Weights) -> tuple[np.ndarray, np.ndarray]:
-    """Put tables into two arrays, of integers and of numbers."""
-    integers = (weights.anchors, weights.lowest, weights.starts)
-    ends = (weights.ends_below, weights.ends_above)
-    numbers = (weights.largest, weights.logs, weights.ratios)
-    return np.concatenate(integers + ends), np.concatenate(numbers)
-
-
-@njit
-def unpack(integers: np.ndarray, numbers: np.ndarray) -> Weights:
-    """Undo :func:`pack`."""
-    n = (integers.size - 1) // 5
-    size = (numbers.size - n) // 2
-    return Weights(
-        integers[:n],
-        integers[n : 2 * n],
-        integers[2 * n : 3 * n + 1],
-        integers[3 * n + 1 : 4 * n + 1],
-        integers[4 * n + 1 :],
-        numbers[:n],
-        numbers[n : n + size],
-        numbers[n + size :],
-    )

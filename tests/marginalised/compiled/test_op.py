@@ -20,19 +20,18 @@ def noise():
     k, released = ps.float64(), ps.float64()
     function = Composite([k, released], [ps.neg(ps.sqr((k - released) / ps.constant(1.8)))])
     each, zeros = np.arange(N_COUNTS), np.zeros(N_COUNTS, dtype=np.int64)
-    arrays = (np.arange(N_COUNTS + 1), each, zeros, each, each, np.ones(N_COUNTS))
-    return (TermFunction(function, 1, 1),), [*map(pt.constant, arrays), pt.constant(RELEASED)]
+    ones = np.ones(N_COUNTS)
+    arrays = (RELEASED, np.arange(N_COUNTS + 1), each, zeros, each, each, ones, 0 * ones)
+    return (TermFunction(function, 1, 1),), [*map(pt.constant, arrays)]
 
 
 def sums_at(naturals, uniforms=()):
     functions, given = noise()
-    counts, largest = np.array([0, 1, 2]), np.array([12.0, np.inf, 5.0])
-    *packed, _ = Tabulate(functions)(
-        pt.constant(counts), pt.constant(largest), pt.constant(500), *given
-    )
-    return SumCounts(functions)(
-        naturals, *packed, pt.constant(np.array(uniforms, dtype=float)), *given
-    )
+    counts, largest = pt.constant(np.array([0, 1, 2])), pt.constant(np.array([12.0, np.inf, 5.0]))
+    *tables, _ = Tabulate(functions)(counts, largest, pt.constant(500), *given)
+    context, *noise_arrays = given
+    uniforms = pt.constant(np.array(uniforms, dtype=float))
+    return SumCounts(functions)(naturals, uniforms, context, *tables, largest, *noise_arrays)
 
 
 def test_log_sums_have_a_gradient():

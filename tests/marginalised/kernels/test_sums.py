@@ -8,7 +8,6 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.marginalised.kernels import sums
 
 tabulate, sum_counts = in_python(sums.tabulate), in_python(sums.sum_counts)
-pack, unpack = in_python(sums.pack), in_python(sums.unpack)
 
 INFINITY = np.inf
 NOISES = {
@@ -148,13 +147,6 @@ def test_noise_without_a_peak_of_its_own_kind_is_found_out():
     assert tables(two_peaks, 40)[1] == sums.NOT_CONCAVE
     assert tables(lambda k: stats.t.logpdf(k - 12, 3), 400)[1] == sums.NOT_CONCAVE
     assert tables(lambda k: -abs(k - 5) if k % 2 else -INFINITY, 40)[1] == sums.NOT_CONCAVE
-
-
-def test_tables_survive_packing():
-    weights, _ = tables(NOISES["laplace"], 25)
-    again = unpack(*pack(weights))
-    for x, y in zip(weights, again, strict=True):
-        np.testing.assert_array_equal(x, y)
 
 
 def test_a_natural_parameter_that_is_no_number_has_no_sum():
