@@ -105,7 +105,6 @@ def schedule(single=(), directions=(), factor=None):
     if factor is not None:
         moves["joint_starts"] = np.array([0, len(directions)])
         moves["joint_directions"] = np.arange(len(directions))
-        moves["joint_factor_starts"] = np.zeros(1, dtype=np.int64)
         moves["joint_factors"] = factor.ravel()
     return Schedule(**moves)
 

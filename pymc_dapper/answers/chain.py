@@ -251,8 +251,9 @@ def _directions(
     seen = sparse.vstack(matrices).astype(float)
     for block in moves.blocks:
         inside = sparse.eye_array(n, dtype=np.int64, format="csr")[block.cells]
-        seen_inside, at = seen[:, block.cells], start[None, block.cells]
-        found.append(block_moves(block.basis, seen_inside, bends[None], at).directions @ inside)
+        seen_inside, at = seen[:, block.cells].toarray(), start[block.cells]
+        moved = block_moves(block.basis, seen_inside, bends, at).directions
+        found.append(sparse.csr_array(moved) @ inside)
     every = sparse.csr_array(sparse.vstack(found).astype(np.int64))
     return every[np.diff(every.indptr) > 0]
 

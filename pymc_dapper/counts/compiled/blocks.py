@@ -7,19 +7,13 @@ hardly depend on the others. Tables are points of a lattice, and its reduced bas
 has such directions. Changes that keep well-known sums are short vectors, however the sums overlap.
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-from scipy import sparse
 
 from pymc_dapper.counts.kernels.lattice import reduce_basis
 from pymc_dapper.counts.kernels.line import Structure
-from pymc_dapper.counts.reading.blocks import Block
 
-MOST_METRICS = 8
-"""Most parts into which alike blocks are divided, by their numbers of people."""
 STIFF = 1.0
 """Directions whose squared length, in the metric of the curvature, exceeds this have little
 room."""
@@ -38,9 +32,9 @@ negative."""
 
 @dataclass(frozen=True, eq=False)
 class BlockMoves:
-    """Directions in which the cells of a block move; alike blocks may share them."""
+    """Directions in which the cells of a block move."""
 
-    directions: sparse.csr_array
+    directions: np.ndarray
     """Int64, shape (number of directions, number of cells of the block): the directions. In each,
     some cell gains people."""
     lines: np.ndarray
@@ -51,61 +45,40 @@ class BlockMoves:
     """For each set, the Cholesky factor of the directions' scalar products."""
 
 
-@dataclass(frozen=True, eq=False)
-class AlikeBlocks:
-    """Blocks whose cells are in their linear functions in the same way."""
-
-    numbers: np.ndarray
-    """Shape (number of blocks,): which of the table's blocks these are."""
-    cells: np.ndarray
-    """Shape (number of blocks, number of cells of each)."""
-    rows: np.ndarray
-    """Shape (number of blocks, number of linear functions of each)."""
-    coefficients: sparse.csr_array
-    """Shape (number of linear functions, number of cells): their coefficients."""
-    basis: np.ndarray
-    """The basis of each block, as in :class:`Block`."""
-
-    def moves(
-        self, table: np.ndarray, curvatures: np.ndarray
-    ) -> Iterator[tuple[np.ndarray, BlockMoves]]:
-        """Find directions for each block.
-
-        Alike blocks are sorted by their numbers of people and divided into at most
-        ``MOST_METRICS`` parts. Blocks of a part share directions. Yields the blocks of each part,
-        as places in ``numbers``, and their directions.
-        """
-        counts = table[self.cells]
-        by_people = np.argsort(counts.sum(axis=1), kind="stable")
-        for part in np.array_split(by_people, min(MOST_METRICS, len(by_people))):
-            bends = curvatures[self.rows[part]]
-            yield part, block_moves(self.basis, self.coefficients, bends, counts[part])
-
-
 def block_moves(
-    basis: np.ndarray, coefficients: sparse.csr_array, curvatures: np.ndarray, counts: np.ndarray
+    basis: np.ndarray, coefficients: np.ndarray, curvatures: np.ndarray, counts: np.ndarray
 ) -> BlockMoves:
-    """Find directions that are nearly orthogonal in the mean metric of some alike blocks.
+    """Find directions that are nearly orthogonal in the metric of a block.
 
-    There is a curvature for each block and linear function: how strongly its terms bend at the
-    table. ``counts`` has a row for each block.
+    Each linear function of its cells has a curvature: how strongly its terms bend at the table.
     """
-    bends = coefficients.T @ sparse.diags_array(curvatures.mean(axis=0)) @ coefficients
+    bends = (coefficients.T * curvatures) @ coefficients
     # A cell has little more room than its count. So 1 / count^2, the curvature of log(count), is
     # added: a Gamma density then has the curvature of its standard deviation.
     room = np.maximum(counts, EMPTIEST)
-    own = (room**-2).mean(axis=0)
-    metric = _positive(bends.toarray() + np.diag(own))
+    own = room**-2
+    metric = _positive(bends + np.diag(own))
     reduced = _upwards(reduce_basis(basis, metric))
     products = reduced @ metric @ reduced.T
     # A cell that has little room because of its own few people moves no better along with others.
     # (A Poisson count bends by 1 / count.)
     alone = np.count_nonzero(reduced, axis=1) == 1
-    by_few = alone * (reduced**2 @ (own + (1 / room).mean(axis=0)))
+    by_few = alone * (reduced**2 @ (own + 1 / room))
     joint, factors = _joint(products, np.flatnonzero(np.diag(products) - by_few >= STIFF))
     along = np.vstack([reduced, _upwards(_soft(reduced, products))])
     lines = np.flatnonzero(np.count_nonzero(along, axis=1) > 1)
-    return BlockMoves(sparse.csr_array(along), lines, joint, factors)
+    return BlockMoves(along, lines, joint, factors)
+
+
+def functions_of(cells: np.ndarray, structure: Structure) -> tuple[np.ndarray, np.ndarray]:
+    """Return the linear functions of some cells, and the coefficients of the cells in them."""
+    runs = [np.arange(*structure.starts[cell : cell + 2]) for cell in cells]
+    entries = np.concatenate(runs)
+    rows, place = np.unique(structure.rows[entries], return_inverse=True)
+    coefficients = np.zeros((len(rows), len(cells)))
+    column = np.repeat(np.arange(len(cells)), [len(run) for run in runs])
+    coefficients[place, column] = structure.coefficients[entries]
+    return rows, coefficients
 
 
 def _upwards(vectors: np.ndarray) -> np.ndarray:
@@ -152,30 +125,3 @@ def _positive(metric: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(metric)
     values = np.maximum(values, max(FLATTEST * values[-1], 1e-100))
     return np.ascontiguousarray((vectors * values) @ vectors.T)
-
-
-def alike_blocks(blocks: Sequence[Block], structure: Structure) -> list[AlikeBlocks]:
-    """Collect the blocks whose cells are in their linear functions in the same way."""
-    if not blocks:
-        return []
-    shape = (structure.terms.size, structure.starts.size - 1)
-    seen = sparse.csc_array((structure.coefficients, structure.rows, structure.starts), shape=shape)
-    starts = np.cumsum([0] + [len(block.cells) for block in blocks])
-    entries = seen[:, np.concatenate([block.cells for block in blocks])].tocoo()
-    block_of = np.repeat(np.arange(len(blocks)), np.diff(starts))[entries.col]
-    order = np.lexsort((entries.col, entries.row, block_of))
-    row, values = entries.row[order], entries.data[order]
-    column = entries.col[order] - starts[block_of[order]]
-    bounds = np.searchsorted(block_of[order], np.arange(len(blocks) + 1))
-    found: dict[tuple[bytes, ...], list[tuple[int, np.ndarray]]] = {}
-    for k, (start, stop) in enumerate(pairwise(bounds)):
-        rows, local = np.unique(row[start:stop], return_inverse=True)
-        key = (blocks[k].basis, local, column[start:stop], values[start:stop])
-        found.setdefault(tuple(x.tobytes() for x in key), []).append((k, rows))
-    alike = []
-    for members in found.values():
-        numbers, rows = (np.array(each) for each in zip(*members, strict=True))
-        cells, basis = np.array([blocks[k].cells for k in numbers]), blocks[numbers[0]].basis
-        coefficients = seen[:, cells[0]].tocsr()[rows[0]]
-        alike.append(AlikeBlocks(numbers, cells, rows, coefficients, basis))
-    return alike

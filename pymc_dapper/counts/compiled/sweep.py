@@ -19,7 +19,7 @@ from scipy import sparse
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
-from pymc_dapper.counts.compiled.blocks import AlikeBlocks, BlockMoves, alike_blocks
+from pymc_dapper.counts.compiled.blocks import BlockMoves, block_moves, functions_of
 from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
@@ -107,12 +107,13 @@ class CompiledCountSweep:
             Settings of the following sweeps.
         """
         found = []
-        for alike in self._alike:
-            for part, moves in alike.moves(table, curvatures):
-                found += [(alike.numbers[k], alike.cells[k], moves) for k in part]
-        in_order = sorted(found, key=lambda each: each[0])
-        schedule = with_blocks(self._scheduled, [(cells, moves) for _, cells, moves in in_order])
-        return pack(self.structure, schedule, curvatures)
+        for block in self.moves.blocks:
+            rows, coefficients = functions_of(block.cells, self.structure)
+            at = table[block.cells]
+            found.append(
+                (block.cells, block_moves(block.basis, coefficients, curvatures[rows], at))
+            )
+        return pack(self.structure, with_blocks(self._scheduled, found), curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
         """Return the log-density of counts, without terms that don't depend on them."""
@@ -123,10 +124,6 @@ class CompiledCountSweep:
         """Settings of a sweep that searches the whole of each line, however far the start is."""
         flat = np.zeros(self.structure.terms.size)
         return pack(self.structure, self._scheduled, flat)
-
-    @cached_property
-    def _alike(self) -> list[AlikeBlocks]:
-        return alike_blocks(self.moves.blocks, self.structure)
 
     @cached_property
     def _scheduled(self) -> Schedule:
@@ -341,7 +338,6 @@ def schedule_of(moves: Moves) -> Schedule:
         joint_starts=np.zeros(1),
         joint_directions=np.zeros(0),
         joint_factors=np.zeros(0),
-        joint_factor_starts=np.zeros(0),
     )
 
 
@@ -349,20 +345,15 @@ def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMove
     """Add the moves of blocks to a schedule, given the cells of each."""
     lengths, lines = [np.diff(schedule.direction_starts)], [schedule.direction_lines]
     cells, steps = [schedule.direction_cells], [schedule.direction_steps]
-    joint, joint_factors, factors = [], [], [np.zeros(0)]
-    n_directions, places, n_numbers = len(lengths[0]), dict[BlockMoves, np.ndarray](), 0
+    joint, factors, n_directions = [], [np.zeros(0)], len(lengths[0])
     for inside, moves in blocks:
-        if moves not in places:
-            new = [factor.ravel() for factor in moves.factors]
-            places[moves], factors = n_numbers + _starts(new), factors + new
-            n_numbers = places[moves][-1]
         joint += [n_directions + chosen for chosen in moves.joint]
-        joint_factors.append(places[moves][:-1])
+        factors += [factor.ravel() for factor in moves.factors]
         lines += [n_directions + moves.lines] * BLOCK_PASSES
-        lengths.append(np.diff(moves.directions.indptr))
-        cells.append(inside[moves.directions.indices])
-        steps.append(moves.directions.data)
-        n_directions += moves.directions.shape[0]
+        lengths.append(np.count_nonzero(moves.directions, axis=1))
+        cells.append(inside[np.nonzero(moves.directions)[1]])
+        steps.append(moves.directions[moves.directions != 0])
+        n_directions += len(moves.directions)
     return schedule._replace(
         direction_starts=np.append(0, np.cumsum(np.concatenate(lengths))),
         direction_cells=np.concatenate(cells),
@@ -370,7 +361,6 @@ def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMove
         direction_lines=np.concatenate(lines),
         joint_starts=_starts(joint),
         joint_directions=_joined(joint),
-        joint_factor_starts=_joined(joint_factors),
         joint_factors=np.concatenate(factors),
     )
 

@@ -61,10 +61,8 @@ class Schedule(NamedTuple):
     joint_starts: np.ndarray
     joint_directions: np.ndarray
     """Int64: directions in which a table moves jointly, as for places."""
-    joint_factor_starts: np.ndarray
-    """Int64: the start of each set's factor in ``joint_factors``; sets may share it."""
     joint_factors: np.ndarray
-    """Float64: Cholesky factors of :class:`Directions`, raveled."""
+    """Float64: the Cholesky factors of :class:`Directions`, raveled, set by set."""
 
 
 class SweepOutcome(NamedTuple):
@@ -139,14 +137,14 @@ def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
     """Return structure, schedule and curvatures from packed arrays."""
-    i, starts = integers, part(integers, 20)
+    i, starts = integers, part(integers, 19)
     coefficients, factors = numbers[starts[0] : starts[1]], numbers[starts[1] : starts[2]]
     structure = Structure(
         part(i, 0), part(i, 1), coefficients, part(i, 2), part(i, 3), part(i, 4), part(i, 5)
     )
     grids = part(i, 6), part(i, 7), part(i, 8), part(i, 9), part(i, 10), part(i, 11), part(i, 12)
     directions = part(i, 13), part(i, 14), part(i, 15), part(i, 16)
-    schedule = Schedule(*grids, *directions, part(i, 17), part(i, 18), part(i, 19), factors)
+    schedule = Schedule(*grids, *directions, part(i, 17), part(i, 18), factors)
     return structure, schedule, numbers[starts[2] : starts[3]]
 
 
@@ -288,11 +286,12 @@ def move_jointly(
     memory = new_memory(structure, state.counts.size)
     gain, n_moved = 0.0, 0
     terms, whole = np.arange(structure.kinds.size), True
-    n_joint = schedule.joint_starts.size - 1
+    n_joint, first = schedule.joint_starts.size - 1, 0
     for k in range(n_joint + 1 if n_joint else 0):
         # The first pass only evaluates the present table.
         if k > 0:
-            directions = joint_directions(schedule, k - 1)
+            directions = joint_directions(schedule, k - 1, first)
+            first += directions.factor.size
             proposal = propose(structure, directions, state, memory, draws)
             if proposal.n_cells <= 0:
                 continue
@@ -315,10 +314,9 @@ def move_jointly(
 
 
 @njit
-def joint_directions(schedule: Schedule, k: int) -> Directions:
-    """Return a set of joint directions."""
+def joint_directions(schedule: Schedule, k: int, first: int) -> Directions:
+    """Return a set of joint directions, whose factor begins at ``first``."""
     chosen = schedule.joint_directions[schedule.joint_starts[k] : schedule.joint_starts[k + 1]]
-    first = schedule.joint_factor_starts[k]
     factor = schedule.joint_factors[first : first + chosen.size**2]
     return Directions(
         schedule.direction_starts,

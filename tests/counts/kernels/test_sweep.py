@@ -249,7 +249,7 @@ def one_way(log_density, context, structure, schedule, counts, curvatures, draws
         log_density, context, structure, curvatures, state.values, terms, True, memory.probe,
         memory.present,
     )  # fmt: skip
-    directions = joint_directions(schedule, 0)
+    directions = joint_directions(schedule, 0, 0)
     proposal = propose(structure, directions, state, memory, draws)
     if proposal.n_cells > 0:
         change, gain = find_change(structure, line, proposal.n_cells), 0.0
