@@ -29,13 +29,11 @@ from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.counts.compiled.sweep import check_sweep, compile_count_sweep
 from pymc_dapper.counts.compiled.unmoved import (
-    LOOKS,
     Change,
     find_changes,
     held_cells,
-    look_after,
     look_again,
-    next_look,
+    looks,
 )
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
@@ -367,7 +365,8 @@ class CountStep(Step):
             return 0
         ahead = self._next_measure() - done
         if not self.moved.all():
-            ahead = min(ahead, next_look(done, self.total_sweeps) - done - 1)
+            due = (sweep for sweep in looks(self.total_sweeps) if sweep > done)
+            ahead = min(ahead, next(due, inf) - done - 1)
         return int(min(ahead, sys.maxsize))
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
@@ -384,16 +383,16 @@ class CountStep(Step):
 
     def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
         """At a chain's end, warn of cells that never moved in it although they could have."""
-        look = look_after(self.sweeps_done, self.total_sweeps)
-        if look < 0 or self.moved.all():
+        due, done = looks(self.total_sweeps), self.sweeps_done
+        if done not in due or self.moved.all():
             return None
         reading, moved, n_sweeps = self._reading, self.moved, self.total_sweeps
         log_density = partial(self.sweep.log_density, given=given)
-        if look == 0:
+        if done == due[0]:
             self.not_made = find_changes(reading, log_density, counts, moved, n_sweeps)
             return None
-        self.not_made = look_again(self.not_made, reading, log_density, counts, moved, n_sweeps)
-        if look < LOOKS:
+        self.not_made = look_again(self.not_made, log_density, counts, n_sweeps)
+        if done < due[-1]:
             return None
         held = held_cells(self.not_made, reading, moved)
         if not held.any():

@@ -1,12 +1,12 @@
 """A chain of tables: draws of margins, and a file from which it goes on."""
 
 import json
-import os
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from pymc_dapper.counts.trees.streaming import whole
 from pymc_dapper.table_trees import compiled
 from pymc_dapper.table_trees.kernels import GIVE, RESIZE, SWAP
 from pymc_dapper.table_trees.layout import Fixed, Moves
@@ -71,9 +71,8 @@ def write_state(
     file: Path, done: int, made: np.ndarray, rng: np.random.Generator, now: Entries
 ) -> None:
     """Write a state, completely or not at all."""
-    beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
-    np.savez(beside, done, made, json.dumps(rng.bit_generator.state), *now)
-    os.replace(beside, file)
+    with whole(file) as beside:
+        np.savez(beside, done, made, json.dumps(rng.bit_generator.state), *now)
 
 
 def read_state(file: Path) -> tuple[int, np.ndarray, np.random.Generator, Entries]:

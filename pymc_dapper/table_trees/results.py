@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import pyarrow
-from pymc_dapper.counts.trees.streaming import claim
+from pymc_dapper.counts.trees.streaming import claim, write_tables
 from pymc_dapper.counts.trees.tree import read_quantiles
 from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, read_state
 
@@ -162,22 +161,18 @@ def read_so_far(folder: Path, margins: Mapping[str, Margin], data: Any) -> Table
 def write_summaries(folder: Path, drawn: TableDraws, names: np.ndarray) -> None:
     """Write a file of intervals for each margin, some areas after the other."""
     arrow = pyarrow("results=")
-    for name, areas in drawn.areas.items():
-        file = folder / f"{name}.parquet"
-        beside = file.with_name(f".{file.name}-{os.getpid()}")
-        writer = None
+
+    def tables(name: str, areas: np.ndarray) -> Iterator[Any]:
         for some, part in drawn._parts(name, np.array(SHARES)):
             k = part.mean.shape[1]
-            columns = {
-                "area": np.repeat(names[areas[some]], k),
-                "class": np.tile(np.arange(k), part.mean.shape[0]),
-                **{x: getattr(part, x).ravel() for x in ("mean", "sd", "ess", "r_hat")},
-                **{f"q{s:g}": part.quantiles[..., i].ravel() for i, s in enumerate(SHARES)},
-            }
-            table = arrow.table(columns)
-            if writer is None:
-                writer = arrow.parquet.ParquetWriter(beside, table.schema)
-            writer.write_table(table)
-        assert writer is not None
-        writer.close()
-        os.replace(beside, file)
+            yield arrow.table(
+                {
+                    "area": np.repeat(names[areas[some]], k),
+                    "class": np.tile(np.arange(k), part.mean.shape[0]),
+                    **{x: getattr(part, x).ravel() for x in ("mean", "sd", "ess", "r_hat")},
+                    **{f"q{s:g}": part.quantiles[..., i].ravel() for i, s in enumerate(SHARES)},
+                }
+            )
+
+    for name, areas in drawn.areas.items():
+        write_tables(arrow, folder / f"{name}.parquet", tables(name, areas))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import about, as_array, known, random_generator, shown, text, whole_number
+from pymc_dapper.counts.trees.tree import check_executor
 from pymc_dapper.table_trees import given, start
 from pymc_dapper.table_trees.chain import Margin, Plan, moves_of, run
 from pymc_dapper.table_trees.results import TableDraws, begin, read_so_far, write_summaries
@@ -210,8 +211,7 @@ class TableTree:
         )
         n_chains = whole_number(chains, "chains", at_least=1)
         entropy = int(random_generator(random_seed, "random_seed").integers(2**63))
-        if executor is not None and not hasattr(executor, "submit"):
-            raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
+        check_executor(executor)
         if plan.folder is not None:
             begin(plan, n_chains, entropy, (self._fixed, self._released))
         of_totals = np.where(np.isnan(self._told.value), 0.0, self._told.value).clip(0)

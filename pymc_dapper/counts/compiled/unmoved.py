@@ -12,7 +12,6 @@ evaluated again and again until the chain ends.
 """
 
 from collections.abc import Callable, Iterator
-from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -48,20 +47,11 @@ class Change(NamedTuple):
     likely: int = 0
 
 
-def look_after(sweep: int, n_sweeps: int) -> int:
-    """Return which evaluation is due after a sweep: 0 in the middle, LOOKS last, -1 for none."""
+def looks(n_sweeps: int) -> list[int]:
+    """Return after which sweeps evaluations are due: in the middle, LOOKS more until the last."""
     if n_sweeps < 4 * EXPECTED:
-        return -1
-    number, since = divmod(2 * LOOKS * sweep, n_sweeps)
-    return number - LOOKS if since < 2 * LOOKS and number >= LOOKS else -1
-
-
-def next_look(done: int, n_sweeps: int) -> float:
-    """Return after which sweep the next evaluation is due."""
-    if n_sweeps < 4 * EXPECTED:
-        return inf
-    due = (-(-number * n_sweeps // (2 * LOOKS)) for number in range(LOOKS, 2 * LOOKS + 1))
-    return next((sweep for sweep in due if sweep > done), inf)
+        return []
+    return [-(-number * n_sweeps // (2 * LOOKS)) for number in range(LOOKS, 2 * LOOKS + 1)]
 
 
 def find_changes(
@@ -102,15 +92,9 @@ def find_changes(
 
 
 def look_again(
-    changes: list[Change],
-    reading: CountReading,
-    log_density: LogDensity,
-    table: Counts,
-    moved: Cells,
-    n_sweeps: int,
+    changes: list[Change], log_density: LogDensity, table: Counts, n_sweeps: int
 ) -> list[Change]:
-    """Evaluate changes at another table, and drop those whose cells have all moved by now."""
-    changes = [change for change in changes if held_by([change], reading, moved).any()]
+    """Evaluate changes at another table."""
     if not changes:
         return changes
     least = log_density(table) + _least(n_sweeps)

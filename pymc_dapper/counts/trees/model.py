@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from scipy import sparse
 
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
@@ -62,14 +62,29 @@ class ModelTree:
     right: np.ndarray
     origin: np.ndarray
     """The number of each in the reading; -1 for those in between."""
-    members: sparse.csr_array
-    """Int64, shape (number of nodes in post-order, number of cells): 1 for cells of a sum."""
     cells: np.ndarray
-    """Int64, shape (number of leaves,): their cells, in the order of ``places``."""
-    places: np.ndarray
+    """Int64, shape (number of leaves,): their cells, in the order of the nodes."""
     roots: np.ndarray
-    """Int64: the places of leaves, and of roots."""
+    """Int64: the places of roots."""
     _tabulate: JitFunction
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The places of leaves."""
+        return np.flatnonzero(self.left < 0)
+
+    @cached_property
+    def _runs(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the leaves of each sum begin and end: its subtree is a run of nodes."""
+        sizes, _ = compiled.cut(self.left, self.right, 0)
+        after = 1 + np.arange(sizes.size)
+        begin, end = np.searchsorted(self.places, [after - sizes, after])
+        return begin, end
+
+    def sums(self, counts: np.ndarray) -> np.ndarray:
+        """Return the sum of each node: int64, shape (number of nodes in post-order,)."""
+        cumulated, (begin, end) = np.append(0, np.cumsum(counts[self.cells])), self._runs
+        return cumulated[end] - cumulated[begin]
 
     def solve(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> SolvedCounts:
         """Pass messages up, in windows that are wide enough.
@@ -89,7 +104,7 @@ class ModelTree:
         """
         # Draws split each sum in two, so all of them are written out.
         settings: Settings | None = Settings(DROP, 0.0)
-        at, near = -1, self.members @ counts
+        at, near = -1, self.sums(counts)
         while settings is not None:
             tables = self.tables(counts, given, settings.drop)
             nodes = self._nodes(near, tables)
@@ -115,7 +130,7 @@ class ModelTree:
 
     def log_weight(self, solved: SolvedCounts, counts: np.ndarray) -> float:
         """Return the logarithm of a table's weight, relative to that of the possible counts."""
-        tables, sums = solved.tables, self.members @ counts
+        tables, sums = solved.tables, self.sums(counts)
         seen = np.flatnonzero(np.diff(tables.starts))
         at = sums[seen] - tables.lowest[seen]
         inside = (at >= 0) & (at < np.diff(tables.starts)[seen])
@@ -139,7 +154,7 @@ class ModelTree:
         NoTreeError
             As :meth:`solve`.
         """
-        near = self.members @ counts
+        near = self.sums(counts)
         first: tuple[int, int] | None = None
         while True:
             for tilted in (True, False):
@@ -186,7 +201,8 @@ class ModelTree:
 
     def _at_fault(self, at: int, fault: int) -> NoTreeError:
         seen = np.zeros(self.reading.n_cells, dtype=bool)
-        seen[self.members[[at]].indices if at >= 0 else self.cells] = True
+        begin, end = (x[at] for x in self._runs)
+        seen[self.cells[begin:end] if at >= 0 else self.cells] = True
         names = name_cells(self.reading, seen)
         if fault == IMPOSSIBLE:
             why = "their log-density is -inf or nan at the chain's state"
@@ -225,8 +241,7 @@ def compile_tree(
     n = left.size
     place = np.empty(tree.parent.size, dtype=np.int64)
     place[origin[origin >= 0]] = np.flatnonzero(origin >= 0)
-    places = place[: tree.cells.size]
-    members = _members(left, right, places, tree.cells, reading.n_cells)
+    cells = tree.cells[np.argsort(place[: tree.cells.size])]
     roots = np.setdiff1d(np.arange(n), np.concatenate([left, right]))
 
     # The terms of each node, in post-order.
@@ -254,24 +269,7 @@ def compile_tree(
         left,
         right,
         origin,
-        members,
-        tree.cells,
-        places,
+        cells,
         roots,
         JitFunction([near, drop, tilted, *given], tables, **options),
     )
-
-
-def _members(
-    left: np.ndarray, right: np.ndarray, places: np.ndarray, cells: np.ndarray, n_cells: int
-) -> sparse.csr_array:
-    """Return which cells are in each node's sum."""
-    inside: list[list[int]] = [[] for _ in left]
-    for leaf, cell in zip(places, cells, strict=True):
-        inside[leaf] = [int(cell)]
-    for i, children in enumerate(zip(left, right, strict=True)):
-        inside[i] += [cell for child in children if child >= 0 for cell in inside[child]]
-    indptr = np.cumsum([0, *map(len, inside)])
-    indices = np.array([cell for each in inside for cell in each], dtype=np.int64)
-    ones = np.ones(indices.size, dtype=np.int64)
-    return sparse.csr_array((ones, indices, indptr), shape=(left.size, n_cells))

@@ -9,8 +9,10 @@ import hashlib
 import json
 import os
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +23,12 @@ from pymc_dapper.checks import pyarrow, random_generator, shown, whole_number
 from pymc_dapper.counts.trees import forest, weights
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
 from pymc_dapper.counts.trees.priors import Prior, read_prior
-from pymc_dapper.counts.trees.tree import CountTree, read_quantiles, read_releases
+from pymc_dapper.counts.trees.tree import (
+    CountTree,
+    check_executor,
+    read_quantiles,
+    read_releases,
+)
 
 IN_FILES = "a tree in files"
 TOP = "_top.parquet"
@@ -115,8 +122,7 @@ def solve_tree_files(
     source, target = folder(source, "source"), folder(target, "target")
     wanted = Wanted(read_quantiles(quantiles), whole_number(draws, "draws", at_least=0))
     entropy = int(random_generator(random_seed, "random_seed").integers(2**63))
-    if executor is not None and not hasattr(executor, "submit"):
-        raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
+    check_executor(executor)
     read_prior(prior, 1, np.zeros(1, dtype=np.int64))
     names = subtree_files(source)
     arrow = pyarrow(IN_FILES)
@@ -210,7 +216,8 @@ def claim(file: Path, mine: dict[str, Any], there: str) -> None:
         If the run which is there is made of something else.
     """
     if not file.is_file():
-        replace(file, json.dumps(mine).encode())
+        with whole(file) as beside:
+            beside.write_text(json.dumps(mine), encoding="utf-8")
         return
     theirs = json.loads(file.read_text(encoding="utf-8"))
     different = [name for name in mine if mine[name] != theirs.get(name)]
@@ -221,10 +228,11 @@ def claim(file: Path, mine: dict[str, Any], there: str) -> None:
         )
 
 
-def replace(file: Path, content: bytes) -> None:
-    """Write a file completely or not at all."""
-    beside = file.with_name(f".{file.name}-{os.getpid()}")
-    beside.write_bytes(content)
+@contextmanager
+def whole(file: Path) -> Iterator[Path]:
+    """Give the path at which a file is to be written: it comes completely or not at all."""
+    beside = file.with_name(f".{file.stem}-{os.getpid()}{file.suffix}")
+    yield beside
     os.replace(beside, file)
 
 
@@ -313,10 +321,8 @@ def write_root(task: Task, name: str) -> None:
     else:
         lowest, message = forest.said_of(solved.messages, solved.messages.values, -1)
         found = forest.Root(lowest, message, solved.log_evidence, solved.most, solved.total, -1)
-    file = root_file(task, name)
-    beside = file.with_name(f".{file.stem}-{os.getpid()}.npz")
-    np.savez(beside, *map(np.asarray, found), nodes["node"][root], nodes["parent"][root])
-    os.replace(beside, file)
+    with whole(root_file(task, name)) as beside:
+        np.savez(beside, *map(np.asarray, found), nodes["node"][root], nodes["parent"][root])
 
 
 def read_root(file: Path) -> tuple[forest.Root, int, int]:
@@ -453,29 +459,32 @@ def write_results(
         flat = arrow.array(np.ascontiguousarray(rows, dtype=dtype).ravel())
         return arrow.FixedSizeListArray.from_arrays(flat, rows.shape[1])
 
-    beside = file.with_name(f".{file.name}-{os.getpid()}")
-    writer = None
-    for places, draws in parts:
-        if places.size == 0:
-            continue
-        columns = {
-            "node": node[places],
-            "mean": found.means[places],
-            "sd": found.sds[places],
-            "quantiles": lists(found.quantiles[places], np.int64),
-        }
-        if draws.shape[1]:
-            columns["draws"] = lists(draws, narrow)
-        table = arrow.table(columns)
-        if writer is None:
-            packed = [f"{x.name}.list.element" for x in table.schema if x.name in PACKED]
-            writer = arrow.parquet.ParquetWriter(
-                beside,
-                table.schema,
-                use_dictionary=False,
-                column_encoding=dict.fromkeys(packed, "DELTA_BINARY_PACKED"),
-            )
-        writer.write_table(table)
-    assert writer is not None
-    writer.close()
-    os.replace(beside, file)
+    def tables() -> Iterator[Any]:
+        for places, draws in parts:
+            if places.size == 0:
+                continue
+            columns = {
+                "node": node[places],
+                "mean": found.means[places],
+                "sd": found.sds[places],
+                "quantiles": lists(found.quantiles[places], np.int64),
+            }
+            if draws.shape[1]:
+                columns["draws"] = lists(draws, narrow)
+            yield arrow.table(columns)
+
+    write_tables(arrow, file, tables())
+
+
+def write_tables(arrow: Any, file: Path, tables: Iterator[Any]) -> None:
+    """Write a file of tables with the same columns, one after the other."""
+    first = next(tables)
+    packed = [f"{name}.list.element" for name in PACKED if name in first.column_names]
+    encoding = dict.fromkeys(packed, "DELTA_BINARY_PACKED")
+    options = {"use_dictionary": False, "column_encoding": encoding}
+    with (
+        whole(file) as beside,
+        arrow.parquet.ParquetWriter(beside, first.schema, **options) as writer,
+    ):
+        for table in chain([first], tables):
+            writer.write_table(table)

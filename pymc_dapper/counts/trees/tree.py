@@ -174,8 +174,7 @@ class CountTree:
 
     @_tells_of_memory
     def _up(self, executor: Executor | None) -> Solved:
-        if executor is not None and not hasattr(executor, "submit"):
-            raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
+        check_executor(executor)
         if self._solved is None:
             try:
                 self._solved = self._forest.solve(executor)
@@ -307,6 +306,12 @@ class CountTree:
         draws = whole_number(draws, "draws", at_least=1)
         rng = random_generator(random_seed, "random_seed")
         return self._forest.draw(self._up(executor), draws, rng, executor)
+
+
+def check_executor(executor: Any) -> None:
+    """Refuse what isn't an executor or None."""
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
 
 
 def read_releases(

@@ -41,19 +41,6 @@ def log_normaliser(noise: int, scale: float) -> float:
 
 
 @njit
-def log_noise(noise: int, released: float, scale: float, count: int) -> float:
-    """Log-density of a released value at a count, not normalised."""
-    if noise == NONE:
-        return 0.0
-    error = released - count
-    if noise == EXACT:
-        return 0.0 if error == 0 else -np.inf
-    if noise in (DISCRETE_GAUSSIAN, GAUSSIAN):
-        return -0.5 * (error / scale) ** 2
-    return -abs(error) / scale
-
-
-@njit
 def noise_window(nodes: Nodes, i: int, drop: float) -> tuple[int, int]:
     """Return the counts at which the noise is within exp(-drop) of its most likely value."""
     noise, released, scale = nodes.noise[i], nodes.released[i], nodes.scale[i]
@@ -85,9 +72,12 @@ def log_noise_weights(nodes: Nodes, i: int, lowest: int, logs: np.ndarray) -> fl
         for j in range(logs.size):
             error = (released - lowest - j) / scale
             logs[j] = -0.5 * error * error
+    elif noise == EXACT:
+        for j in range(logs.size):
+            logs[j] = 0.0 if released == lowest + j else -np.inf
     else:
         for j in range(logs.size):
-            logs[j] = log_noise(noise, released, scale, lowest + j)
+            logs[j] = -abs(released - lowest - j) / scale
     return logs.max()
 
 

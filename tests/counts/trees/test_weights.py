@@ -28,11 +28,10 @@ def one_leaf(prior, first, second=0.0):
 @pytest.mark.parametrize("scale", [0.3, 0.9, 1.1, 7.0])
 def test_noise(kind, scale):
     for released in (3.0, -1.0):
-        found = [
-            weights.log_noise.py_func(KINDS[kind], released, scale, x)
-            - weights.log_normaliser.py_func(KINDS[kind], scale)
-            for x in range(6)
-        ]
+        of_kind = {"noise": [KINDS[kind]], "released": [released], "scale": [scale]}
+        nodes, found = one_leaf(weights.FLAT, 0.0)._replace(**of_kind), np.empty(6)
+        assert weights.log_noise_weights.py_func(nodes, 0, 0, found) == found.max()
+        found -= weights.log_normaliser.py_func(KINDS[kind], scale)
         expected = [log_noise(kind, released, scale, x) for x in range(6)]
         np.testing.assert_allclose(found, expected, rtol=1e-13, atol=1e-13)
 
