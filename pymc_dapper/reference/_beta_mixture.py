@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainc, betaln, xlog1py, xlogy
+from scipy.stats import beta
 
 from pymc_dapper.reference._quantiles import invert_cdf
 
@@ -37,16 +37,13 @@ class BetaMixture:
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Distribution function at `x`, of the shape of `x`."""
-        clipped = np.clip(np.asarray(x, dtype=float), 0.0, 1.0)[..., None]
-        return np.asarray(betainc(self.a, self.concentration - self.a, clipped) @ self.weights)
+        each = beta.cdf(np.asarray(x)[..., None], self.a, self.concentration - self.a)
+        return np.asarray(each @ self.weights)
 
     def pdf(self, x: ArrayLike) -> FloatArray:
         """Density at `x`, of the shape of `x`; 0 outside of [0, 1]."""
-        points = np.asarray(x, dtype=float)
-        inside = (points >= 0) & (points <= 1)
-        p, a, b = np.where(inside, points, 0.5)[..., None], self.a, self.concentration - self.a
-        log_density = xlogy(a - 1, p) + xlog1py(b - 1, -p) - betaln(a, b)
-        return np.where(inside, np.exp(log_density) @ self.weights, 0.0)
+        each = beta.pdf(np.asarray(x)[..., None], self.a, self.concentration - self.a)
+        return np.asarray(each @ self.weights)
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """Quantiles at probabilities `q`, strictly between 0 and 1, of the shape of `q`."""

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 FloatArray = NDArray[np.float64]
 CountArray = NDArray[np.int64 | np.float64]
@@ -58,7 +59,7 @@ class SplitLaw:
         """Log of the mean of ``prod_k exp(log_factors[k](n_k))``, for factors of any size."""
         value = log_factors[0]
         for kernel, log_factor in zip(self.kernels, log_factors[1:], strict=True):
-            value = log_sum_exp(kernel.log_probability + value[kernel.previous] + log_factor)
+            value = logsumexp(kernel.log_probability + value[kernel.previous] + log_factor, axis=-1)
         return float(value[0])
 
     def moments_of_sum(self, terms: Sequence[FloatArray]) -> tuple[float, float]:
@@ -88,21 +89,12 @@ class SplitLaw:
         return np.column_stack(columns[::-1])
 
 
-def log_sum_exp(terms: FloatArray) -> FloatArray:
-    """Log of the sum of exponentials over the last axis; -inf if every term is -inf."""
-    top = terms.max(axis=-1, keepdims=True)
-    top[np.isneginf(top)] = 0.0
-    with np.errstate(divide="ignore"):
-        total: FloatArray = top[..., 0] + np.log(np.exp(terms - top).sum(axis=-1))
-    return total
-
-
 def log_convolve(a: FloatArray, b: FloatArray, size: int) -> FloatArray:
     """Log of the first `size` terms of the convolution of ``exp(a)`` and ``exp(b)``."""
     out = np.empty(min(size, a.size + b.size - 1))
     for s in range(out.size):
         first, last = max(0, s - b.size + 1), min(s, a.size - 1)
-        out[s] = log_sum_exp(a[first : last + 1] + b[s - last : s - first + 1][::-1])
+        out[s] = logsumexp(a[first : last + 1] + b[s - last : s - first + 1][::-1])
     return out
 
 
@@ -144,7 +136,7 @@ def latent_split(log_weights: FloatArray, pmf: FloatArray) -> SplitLaw:
         possible = (previous >= 0) & (previous < log_prefix.size)
         previous = np.where(possible, previous, 0)
         joint = np.where(possible, log_weights[k, counts[k]] + log_prefix[previous], -np.inf)
-        start, log_prefix = smallest, log_sum_exp(joint)
+        start, log_prefix = smallest, logsumexp(joint, axis=-1)
         log_probability = joint - np.where(np.isneginf(log_prefix), 0.0, log_prefix)[:, None]
         kernels.append(BackwardKernel(log_probability, np.exp(log_probability), previous))
 

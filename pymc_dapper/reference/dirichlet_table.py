@@ -30,7 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from pymc_dapper.checks import places, real_numbers, whole_number
 from pymc_dapper.reference import _split
@@ -227,7 +227,7 @@ class TablePosterior(_DirichletMixture):
         log_weights[:, 1:] += ratios.cumsum(axis=1)
 
         log_marginals = _split.log_marginal_weights(log_weights)
-        log_total = _split.log_sum_exp(log_marginals)[:, None]
+        log_total = logsumexp(log_marginals, axis=1, keepdims=True)
         if np.isneginf(log_total).any():
             raise ValueError(
                 f"cell_loglik makes every split of {n_records} records impossible: no counts with "

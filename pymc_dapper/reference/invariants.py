@@ -39,10 +39,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rich.progress import Progress
 
 from pymc_dapper.checks import places, whole_number
 from pymc_dapper.reference._linear_invariants import Elimination, eliminate
-from pymc_dapper.reference._progress import progress
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -190,7 +190,8 @@ def sample_under_invariants(
     rng = np.random.default_rng(random_seed)
     kept = np.empty((chains, draws, problem.centre.size))
     accepted, proposed, tally = np.zeros(chains), tune + draws * thin, np.zeros(2)
-    with progress("Sampling under invariants", chains * proposed, show=progressbar) as report:
+    with Progress(disable=not progressbar) as bar:
+        task = bar.add_task("Sampling under invariants", total=chains * proposed)
         for chain in range(chains):
             state, log_weight, done = np.zeros(problem.centre.size), problem.start(proposal), 0
             while done < proposed:
@@ -207,7 +208,7 @@ def sample_under_invariants(
                 state = e[moves[-1]]
                 log_weight = log_weight if moves[-1] == 0 else float(log_weights[moves[-1] - 1])
                 done += size
-                report(chain * proposed + done, f"chain {chain + 1} of {chains}")
+                bar.update(task, completed=chain * proposed + done)
     solvable, feasible = tally / (chains * proposed)
     values = (problem.centre + kept).reshape(chains, draws, *np.shape(confidential))
     return InvariantDraws(

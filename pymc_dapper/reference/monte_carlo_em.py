@@ -46,12 +46,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from rich.progress import Progress
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from pymc_dapper.checks import finite_number, real_numbers, whole_number
 from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
-from pymc_dapper.reference._progress import Report, progress
 
 FloatArray = NDArray[np.float64]
 Simulate = Callable[[FloatArray, int, np.random.Generator], Any]
@@ -293,11 +293,16 @@ def monte_carlo_em(
 
     rng = np.random.default_rng(random_seed)
     model = _Model(simulate, log_mechanism, log_likelihood, score, maximise, bounds, rng)
-    with progress("Monte Carlo EM", None, show=progressbar) as report:
+    with Progress(disable=not progressbar) as bar:
+        task = bar.add_task("Monte Carlo EM", total=None)
+
+        def report(note: str) -> None:
+            bar.update(task, description=f"Monte Carlo EM: {note}")
+
         theta, iterations, trouble = _ascend(
             model, theta, tolerance, draws, max_draws, max_iterations, report
         )
-        report(len(iterations), "information and last steps")
+        report("information and last steps")
         theta, moments, error = _newton(model, theta, final_draws)
     few = TOO_FEW.format(moments.ess) if moments.ess < FEWEST_EFFECTIVE else ""
     rough = ROUGH.format(final_draws) if _is_rough(moments) else ""
@@ -447,7 +452,7 @@ def _ascend(
     draws: int,
     max_draws: int,
     max_iterations: int,
-    report: Report,
+    report: Callable[[str], None],
 ) -> tuple[FloatArray, list[EMIteration], str]:
     """Iterate EM by the ascent-based rule; the last value is an error message, if there is one."""
     iterations: list[EMIteration] = []
@@ -458,7 +463,7 @@ def _ascend(
         small = gain + Z * se < tolerance
         counted = small or gain - Z * se > 0
         iterations.append(EMIteration(new, draws, sample.ess, gain, se, counted))
-        report(done, f"step {done}, {draws} draws, gain {gain:.2g} ± {se:.1g}")
+        report(f"step {done}, {draws} draws, gain {gain:.2g} ± {se:.1g}")
         if small:
             return new, iterations, ""
         if counted:

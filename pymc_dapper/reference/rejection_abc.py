@@ -28,12 +28,12 @@ import arviz as az
 import numpy as np
 import pymc as pm
 from numpy.typing import ArrayLike, NDArray
+from rich.progress import Progress
 
 from pymc_dapper.checks import whole_number
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.reference._forward_model import ForwardModel
 from pymc_dapper.reference._mechanism_density import mechanism_log_bound, mechanism_log_density
-from pymc_dapper.reference._progress import progress
 
 FloatArray = NDArray[np.float64]
 Draws = dict[str, NDArray[Any]]
@@ -309,7 +309,8 @@ def _collect(
     kept: list[Draws] = []
     accepted = simulations = 0
     largest = -np.inf
-    with progress("Rejection ABC", wanted, show=progressbar) as report:
+    with Progress(disable=not progressbar) as bar:
+        task = bar.add_task("Rejection ABC", total=wanted)
         while accepted < wanted and simulations < budget:
             size = min(batch, budget - simulations)
             variables, log_density = simulate(size, rng)
@@ -321,7 +322,8 @@ def _collect(
             kept.append({name: values[places] for name, values in variables.items()})
             accepted += places.size
             simulations += size
-            report(accepted, f"{accepted} of {simulations} simulations accepted")
+            found = f"Rejection ABC: {accepted} of {simulations} simulations accepted"
+            bar.update(task, completed=accepted, description=found)
     if accepted == 0:
         raise RuntimeError(
             f"none of {simulations} simulations was accepted. The largest density seen is "
