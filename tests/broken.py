@@ -67,11 +67,16 @@ FIRST_ENTRY_ONLY = FIRST_CHANGE_ONLY | {
 }
 
 # By cell: overlook the last of the variables that a table sees.
-ONE_COLUMN_FORGOTTEN = {"for k in range(columns[t, 0]):": "for k in range(columns[t, 0] - 1):"}
+ONE_COLUMN_FORGOTTEN = {
+    "for k in range(tables.columns[t, 0]):": "for k in range(tables.columns[t, 0] - 1):",
+    "for k in range(columns[t, 0]):": "for k in range(columns[t, 0] - 1):",
+}
 
 # By cell: look up the cell of another value, when records are counted and when they change.
 ONE_VALUE_LATER = {
-    "return cells[np.uint64(place)]": "return cells[np.uint64((place + 1) % len(cells))]",
+    "return tables.cells[np.uint64(place_of(tables, t, values, i))]": (
+        "return tables.cells[np.uint64((place_of(tables, t, values, i) + 1) % len(tables.cells))]"
+    ),
     "own = cells[np.uint64(at[i])]": "own = cells[np.uint64((at[i] + 1) % len(cells))]",
 }
 

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
+from pymc_dapper.records.kernels.cell_sweep import counted, place_of
 
 MAX_TRIES = 30
 """Places that a boundary tries before it stays."""
@@ -140,14 +141,12 @@ def move_people(
 
 @njit
 def add_changes(
-    released: Released, c: int, person: np.ndarray, step: int, changes: Changes, n_changed: int
-) -> int:
+    released: Released, c: int, people: np.ndarray, i: int, step: int, changes: Changes,
+    n_changed: int,
+) -> int:  # fmt: skip
     """Add how cells change if a person's category does; return how many cells do by now."""
     for s in range(released.of[c, 0]):
-        t = released.of[c, s + 1]
-        before = released.starts[t]
-        for r in range(released.columns[t, 0]):
-            before += released.strides[t, r] * person[released.columns[t, r + 1]]
+        before = place_of(released, released.of[c, s + 1], people.T, i)
         after = released.cells[before + released.steps[c, s] * step]
         before = released.cells[before]
         if before != after:
@@ -210,14 +209,8 @@ def count_cells(
     log_term: Callable[..., float], context: np.ndarray, released: Released, people: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Count people in cells; return the counts and the terms."""
-    total, terms = np.zeros(len(context)), np.empty(len(context))
-    for i in range(len(people)):
-        for t in range(len(released.starts)):
-            place = released.starts[t]
-            for k in range(released.columns[t, 0]):
-                place += released.strides[t, k] * people[i, released.columns[t, k + 1]]
-            if released.cells[place] >= 0:
-                total[released.cells[place]] += 1
+    total = counted(released, people.T, len(people), len(context))
+    terms = np.empty(len(context))
     for j in range(len(context)):
         terms[j] = log_term(total[j], context[j])
     return total, terms
@@ -265,7 +258,7 @@ def move_boundary(
             if share * (noise[j] - 1) > by if by < 0 else rest * noise[j] < by:
                 changes.movers[n_movers] = j
                 n_movers += 1
-                n_changed = add_changes(released, c, people[who[j]], step, changes, n_changed)
+                n_changed = add_changes(released, c, people, who[j], step, changes, n_changed)
                 gain += gain_of_children(tables, c, people[who[j]], step, logs)
         gain += (concentrations[a] - 1) * np.log1p(by / share)
         gain += (concentrations[b] - 1) * np.log1p(-by / rest)

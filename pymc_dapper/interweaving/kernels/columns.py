@@ -16,18 +16,16 @@ from pymc_dapper.interweaving.kernels.boundaries import (
     gain_of_children,
 )
 from pymc_dapper.kernels.fast_math import is_finite
+from pymc_dapper.records.kernels.cell_sweep import place_of
 
 
 @njit
 def places(
-    released: Released, c: int, person: np.ndarray, before: np.ndarray, cells: np.ndarray
+    released: Released, c: int, people: np.ndarray, i: int, before: np.ndarray, cells: np.ndarray
 ) -> None:
     """Find where a person is in each released table that counts a column, and in which cell."""
     for s in range(released.of[c, 0]):
-        t = released.of[c, s + 1]
-        before[s] = released.starts[t]
-        for r in range(released.columns[t, 0]):
-            before[s] += released.strides[t, r] * person[released.columns[t, r + 1]]
+        before[s] = place_of(released, released.of[c, s + 1], people.T, i)
         cells[s] = released.cells[before[s]]
 
 
@@ -71,7 +69,7 @@ def redraw_columns(
             present, size, own = people[i, c], tables.sizes[c], tables.starts[c]
             for r in range(d):
                 own += tables.strides[c, r] * people[i, r]
-            places(released, c, people[i], before, cells)
+            places(released, c, people, i, before, cells)
             for v in range(size):
                 step = v - present
                 gain = logs[own + step] + gain_of_children(tables, c, people[i], step, logs)

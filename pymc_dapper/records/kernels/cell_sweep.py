@@ -64,10 +64,11 @@ def sweep_by_cell(
     log_density : float
         Sum of the terms after the sweep.
     """
-    sizes, _, starts, _, _, present, proposed = arrays
-    check_cells(sizes, present, proposed)
-    n_present, n_tables, n_cells = len(log_uniforms), len(starts), len(context)
-    total = counted(arrays, n_present, n_cells)
+    cells = Cells(*arrays)
+    present, proposed = cells.present, cells.proposed
+    check_cells(cells.sizes, present, proposed)
+    n_present, n_tables, n_cells = len(log_uniforms), len(cells.starts), len(context)
+    total = counted(cells, present, n_present, n_cells)
     terms = np.empty(n_cells)
     n_impossible = 0
     for j in range(n_cells):
@@ -92,8 +93,8 @@ def sweep_by_cell(
         for i in undecided[:n_undecided]:
             gain = 0.0
             for t in range(n_tables):
-                changes[t, 0] = cell_of(arrays, t, present, i)
-                changes[t, 1] = cell_of(arrays, t, proposed, i)
+                changes[t, 0] = cell_of(cells, t, present, i)
+                changes[t, 1] = cell_of(cells, t, proposed, i)
                 if changes[t, 0] == changes[t, 1]:
                     changes[t, 0] = changes[t, 1] = -1
                 for side in range(2):
@@ -120,22 +121,29 @@ def sweep_by_cell(
 
 
 @njit(inline="always")
-def cell_of(arrays: tuple[Any, ...], t: int, values: np.ndarray, i: int) -> int:
-    """Look up the cell of a table in which a record is counted; -1 for none.
+def place_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
+    """Look up the place of a record in a table.
 
-    Indices are unsigned: a negative one would count from the end, and to look for it takes time.
+    ``tables`` have ``starts``, ``columns``, ``strides`` and ``cells`` as `Cells` do; ``values``
+    have a row for each variable. Indices are unsigned: a negative one would count from the end, and
+    to look for it takes time.
     """
-    _, cells, starts, columns, strides, _, _ = arrays
-    place = starts[t]
-    for k in range(columns[t, 0]):
-        place += strides[t, k] * values[np.uint64(columns[t, k + 1]), i]
-    return cells[np.uint64(place)]
+    place = tables.starts[t]
+    for k in range(tables.columns[t, 0]):
+        place += tables.strides[t, k] * values[np.uint64(tables.columns[t, k + 1]), i]
+    return place
 
 
 @njit(inline="always")
-def counted(arrays: tuple[Any, ...], n_present: int, n_cells: int) -> np.ndarray:
+def cell_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
+    """Look up the cell of a table in which a record is counted; -1 for none."""
+    return tables.cells[np.uint64(place_of(tables, t, values, i))]
+
+
+@njit(inline="always")
+def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np.ndarray:
     """Count the first records in the cells; whole numbers, which no sum of them rounds."""
-    _, cells, starts, columns, strides, present, _ = arrays
+    starts, columns, cells = tables.starts, tables.columns, tables.cells
     # Counters take turns: a processor waits for a count before it adds to it again.
     counts, at = np.zeros((COUNTERS, n_cells)), np.empty(AT_A_TIME, dtype=np.int64)
     for start in range(0, n_present, AT_A_TIME):
@@ -144,9 +152,9 @@ def counted(arrays: tuple[Any, ...], n_present: int, n_cells: int) -> np.ndarray
             for i in range(n):
                 at[i] = starts[t]
             for k in range(columns[t, 0]):
-                column, stride = np.uint64(columns[t, k + 1]), strides[t, k]
+                column, stride = np.uint64(columns[t, k + 1]), tables.strides[t, k]
                 for i in range(n):
-                    at[i] += stride * present[column, start + i]
+                    at[i] += stride * values[column, start + i]
             for i in range(n):
                 own = cells[np.uint64(at[i])]
                 if own >= 0:
