@@ -23,8 +23,8 @@ from tests.evaluated_in_python import evaluated_in_python
 
 # To rewrite a graph takes longer than a few evaluations of it.
 mode.FAST_COMPILE = mode.predefined_modes["FAST_COMPILE"] = AS_WRITTEN
-for op in (CountNoise, CountQuantile):  # numba would take five seconds, in each process
-    op.impl = staticmethod(in_python(op.kernel))
+for op in (CountNoise, CountQuantile):  # numba would take a second, in each process
+    op.impl = staticmethod(in_python(op.kernel()))
 # Variables of graphs don't note where they were made.
 pytensor.config.traceback__limit = 0
 # As within one call of `pmd.sample`: tests/conftest.py says when garbage is searched for.

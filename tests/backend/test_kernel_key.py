@@ -184,7 +184,7 @@ def test_constants_are_found():
         *("REJECTION_FROM", "INVERSION_REACH", "MAX_INT64"),  # distributions
         *("RUN", "AT_A_TIME"),  # records
         *("WIDEST", "SLICE_WIDTH", "REACH"),  # counts
-        *("DEGREES_OF_FREEDOM", "MAX_SHRINKS", "RECIPROCALS"),  # interweaving
+        *("DEGREES_OF_FREEDOM", "MAX_SHRINKS", "SURE"),  # interweaving
         "NEGLIGIBLE",
     }
 

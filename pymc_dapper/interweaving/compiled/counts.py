@@ -2,78 +2,78 @@
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import count
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
-from pytensor.scalar.basic import ScalarOp, upgrade_to_float64
+from pytensor.scalar.basic import Composite, ScalarOp, float64, upgrade_to_float64
+from pytensor.scalar.math import betainc, gammaincc
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
+from scipy import special
 
-from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import kept_on_disk
-from pymc_dapper.backend.numba_ops import compiles
+from pymc_dapper.backend.numba_ops import compiles, function_of
 from pymc_dapper.interweaving.kernels import cdf_of_counts as kernels
 from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
 
-NUMBER = count()
-"""How many evaluations there have been."""
-FEW = 10_000
-"""Fewer evaluations than this take less time than compiling a kernel, if each takes few steps."""
-FEW_STEPS = 200
 
+class _UpperBeta(ScalarOp):
+    """SciPy's betaincc, of which PyTensor has no operation."""
 
-class _OfCounts(ScalarOp):
-    """A scalar function of this module's kernels.
-
-    When a model is checked, it is evaluated from the kernel's source, and compiled only if that
-    would take longer than compiling.
-    """
-
-    kernel: ClassVar[Any]
+    nin, nfunc_spec = 3, ("scipy.special.betaincc", 3, 1)
     output_types_preference = staticmethod(upgrade_to_float64)
-
-    def impl(self, *inputs: float) -> float:
-        quick = next(NUMBER) < FEW and _takes_few_steps(*inputs[-3:])
-        evaluate = _source(self.kernel) if quick else kept_on_disk(self.kernel)
-        with np.errstate(all="ignore"):
-            return evaluate(*inputs)
+    impl = staticmethod(special.betaincc)
 
 
 @cache
-def _source(kernel: Callable) -> Callable:
-    return in_python(kernel)
+def functions() -> kernels.OfCounts:
+    """Make the kernels, with SciPy's functions."""
+
+    def of_scipy(op: ScalarOp, n_inputs: int) -> Callable:
+        inputs = [float64() for _ in range(n_inputs)]
+        return function_of(Composite(inputs, [op(*inputs)]))
+
+    return kernels.functions_of_counts(
+        of_scipy(gammaincc, 2), of_scipy(betainc, 3), of_scipy(_UpperBeta(), 3)
+    )
 
 
-def _takes_few_steps(family: float, first: float, second: float) -> bool:
-    if not _source(kernels.is_possible)(family, first, second):
-        return True
-    mean, sd = _source(kernels.moments)(family, first, second)
-    return bool(mean + 10 * sd <= FEW_STEPS)
+class _OfCounts(ScalarOp):
+    """A scalar function of this module's kernels, compiled also when a model is checked."""
+
+    name_of_kernel: ClassVar[str]
+    output_types_preference = staticmethod(upgrade_to_float64)
+
+    @classmethod
+    def kernel(cls) -> Callable:
+        """Return the numba function."""
+        return getattr(functions(), cls.name_of_kernel)
+
+    def impl(self, *inputs: float) -> float:
+        return kept_on_disk(self.kernel())(*inputs)
 
 
 class CountNoise(_OfCounts):
-    """See :func:`pymc_dapper.interweaving.kernels.cdf_of_counts.count_noise`."""
+    """See `pymc_dapper.interweaving.kernels.cdf_of_counts.OfCounts`."""
 
     nin = 5
-    kernel = staticmethod(kernels.count_noise)
+    name_of_kernel = "noise"
 
 
 class CountQuantile(_OfCounts):
-    """See :func:`pymc_dapper.interweaving.kernels.cdf_of_counts.count_quantile`."""
+    """See `pymc_dapper.interweaving.kernels.cdf_of_counts.OfCounts`."""
 
     nin = 4
-    kernel = staticmethod(kernels.count_quantile)
+    name_of_kernel = "quantile"
 
 
 @compiles(CountNoise)
 @compiles(CountQuantile)
 def _kernel(op: _OfCounts) -> Callable:
-    return kept_on_disk(op.kernel)
+    return kept_on_disk(op.kernel())
 
 
 count_noise = Elemwise(CountNoise())
