@@ -194,10 +194,11 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
         listed = ", ".join(
             f"'{name}' ({_told_length(model[name], n)})" for name, n in lengths.items()
         )
+        vectors = [name for name, n in lengths.items() if n] or ["x"]
         raise ReadingError(
             "which variables are the latent records isn't clear: the mechanisms, or other "
-            f"Potentials, depend on {listed}. Pass the records, as in sample(records=[x]), one "
-            "length for each group of people. A record that is a scalar needs shape=1"
+            f"Potentials, depend on {listed}. Pass those that are records, as in sample(records="
+            f"[{', '.join(vectors)}]). A record that is a scalar needs shape=1"
         )
     together: dict[Any, Any] = {length(model, seen[0]): seen} if sizes else groups
     linked = [rv for n, group in together.items() for rv in _with_linked(readings, group, n)]

@@ -84,6 +84,9 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
 def check_parameters(model: Model) -> None:
     """Refuse a model in which known parameters of a distribution leave it no value.
 
+    Refused, too, are some truncated laws of whole numbers, geometric ones among them. PyMC takes
+    their draws for real numbers between bounds, and never reaches a bound.
+
     Raises
     ------
     ReadingError
@@ -93,6 +96,12 @@ def check_parameters(model: Model) -> None:
     graphs = inline_symbolic_ops(view.log_densities(model.basic_RVs))
     free = dependent_variables(view.values.values(), graphs)
     for rv, graph in zip(model.basic_RVs, graphs, strict=True):
+        base = getattr(rv.owner.op, "base_rv_op", None)
+        if model.rvs_to_transforms.get(rv) and str(getattr(base, "dtype", "")).startswith("int"):
+            raise ReadingError(
+                f"'{rv.name}' takes whole numbers, but PyMC moves it as a real number. If it is a "
+                "record, write pm.Truncated(..., default_transform=None); if not, take another law"
+            )
         for node in io_toposort([], [graph] if model.check_bounds else []):
             if isinstance(node.op, CheckParameterValue):
                 known = [x for x in node.inputs[1:] if x not in free]

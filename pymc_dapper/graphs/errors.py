@@ -21,6 +21,16 @@ class NotConjugateError(ReadingError):
     """A parameter's conditional distribution isn't of its prior's conjugate family."""
 
 
+def without_mechanism(what: str, *names: str) -> ReadingError:
+    """Make the error that no factor depends on some records or counts, ``what``."""
+    listed = ", ".join(f"'{name}'" for name in names)
+    return ReadingError(
+        f"nothing in the model depends on the {what} {listed}: they would just follow their prior. "
+        f"Add the privacy mechanism as a function of the {what}: a pm.Potential or an observed "
+        "variable"
+    )
+
+
 FAILURES = (ArithmeticError, AssertionError, IndexError, RuntimeError, ValueError)
 """Errors of an operation at values that it doesn't accept: a graph can't be evaluated, or a
 distribution has no draws or no density. Code with a fallback catches these only. All other errors,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import names, options, whole_number
+from pymc_dapper.checks import known, names, options, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.census_codes import PRODUCTS, classes_of, sizes_of
 from pymc_dapper.releases.census_files import Rows, Wanted, rows_of
@@ -352,13 +352,9 @@ def _levels(levels: Any) -> dict[str, int | None]:
 def _check_found(found: Any, levels: Iterable[str], wanted: Sequence[str] | None) -> None:
     for level in levels:
         there = [query for of, query in found if of == level]
-        missing = [query for query in wanted or [] if query not in there]
-        if missing or not there:
-            raise ValueError(
-                f"rows: there is no query {missing[0]!r} of level '{level}'"
-                if missing
-                else f"rows: there is no geocode of level '{level}', by its length or its directory"
-            )
+        known(wanted or [], there, f"rows: level '{level}' has no query")
+        if not there:
+            raise ValueError(f"rows: there's no geocode of level '{level}', by length or directory")
 
 
 def _shape(

@@ -82,6 +82,26 @@ def test_parameters_that_leave_a_variable_no_value_are_told(records, violated):
         pmd.assign_steps(model=model, progressbar=False)
 
 
+@pytest.mark.parametrize("law", [pm.Geometric.dist(0.4), pm.DiscreteUniform.dist(0, 9)])
+@pytest.mark.usefixtures("uncompiled")
+def test_whole_numbers_that_pymc_moves_as_real_ones_are_told(law):
+    """The largest of them would be an infinite value, and others wouldn't equal themselves."""
+
+    def model(**options):
+        with pm.Model() as m:
+            x = pm.Truncated("x", law, upper=5, shape=8, **options)
+            pmd.LaplaceMechanism(1.0).potential("ones", pt.eq(x, 1).sum(), released=4.0)
+        return m
+
+    at = model()
+    [value] = at.value_vars
+    five = at.rvs_to_transforms[at["x"]].forward(5.0, *at["x"].owner.inputs).eval()
+    assert not np.isfinite(at.compile_logp()({value.name: np.full(8, five)}))
+    with pytest.raises(ReadingError, match=r"'x' takes whole numbers, .*default_transform=None"):
+        pmd.assign_steps(model=at, progressbar=False)
+    pmd.assign_steps(model=model(default_transform=None), progressbar=False)
+
+
 @pytest.mark.usefixtures("uncompiled")
 def test_parameters_that_other_values_make_possible_are_not():
     with pm.Model() as model:

@@ -113,7 +113,7 @@ def test_missing_input_is_reported(rows):
     again = {name: [*column, column[0]] for name, column in rows.items()}
     with pytest.raises(ValueError, match="'state: total': there are two rows of geocode '01'"):
         read_census(again, levels=LEVELS)
-    with pytest.raises(ValueError, match="no query 'cenrace' of level 'state'"):
+    with pytest.raises(ValueError, match="level 'state' has no query 'cenrace', but"):
         read_census(rows, levels=LEVELS, queries=["cenrace"])
     with pytest.raises(ValueError, match="labels of 'race', which is a dim of no query"):
         read_census(rows, levels=LEVELS, coords={"race": ["a"]})

@@ -19,7 +19,7 @@ from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.marginal import integrate_out
 from pymc_dapper.counts.reading.totals import Totals, find_totals
 from pymc_dapper.graphs.checks import localise_checks
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import ReadingError, without_mechanism
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.terms import roles
@@ -178,12 +178,7 @@ def read_counts(
     view = integrated[0].view if integrated else view_of(model)
     reading = read_factors(view, values, integrate_out(view, integrated, rvs))
     if not set(reading.as_written) - {rv.name for rv in rvs}:
-        names = ", ".join(f"'{rv.name}'" for rv in rvs)
-        raise ReadingError(
-            f"nothing in the model depends on the counts {names}: they would just follow their "
-            "prior. Add the privacy mechanism as a function of the counts: a pm.Potential or an "
-            "observed variable"
-        )
+        raise without_mechanism("counts", *(rv.name for rv in rvs))
     return replace(reading, integrated=tuple(integrated))
 
 

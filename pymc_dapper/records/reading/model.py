@@ -9,7 +9,7 @@ from pymc import Model
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.errors import without_mechanism
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import Randomness, check_sources, with_randomness
 from pymc_dapper.graphs.prior import read_proposals
@@ -207,12 +207,7 @@ def read_model(
     others = [x for x in (*model.basic_RVs, *model.potentials) if x not in rvs]
     factors = read_factors(view.named_log_densities(others), records)
     if not factors:
-        names = ", ".join(f"'{rv.name}'" for rv in rvs)
-        raise ReadingError(
-            f"nothing in the model depends on the records {names}: they would just follow their "
-            "prior. Add the privacy mechanism as a function of the records: a pm.Potential or an "
-            "observed variable"
-        )
+        raise without_mechanism("records", *(rv.name for rv in rvs))
 
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
