@@ -110,6 +110,19 @@ def real_numbers(
     return values
 
 
+def increasing(value: Any, name: str, *, at_least: int = 1, finite: bool = True) -> np.ndarray:
+    """Check a vector of numbers, each above the one before."""
+    values = real_numbers(value, name, vector=True, finite=finite)
+    if len(values) < at_least:
+        raise ValueError(f"{name} must be {at_least} numbers or more, got {len(values)}")
+    nowhere(
+        np.append(False, ~(values[1:] > values[:-1])),
+        f"{name} must increase, each above the one before",
+        f". np.unique({name}) sorts them and leaves out repeated ones",
+    )
+    return values
+
+
 def as_array(value: Any) -> np.ndarray:
     """Make an array; of objects if rows have different lengths."""
     try:
@@ -152,6 +165,15 @@ def names(value: Any, name: str) -> tuple[str, ...]:
     if not listed:
         raise ValueError(f"{name} must not be empty: leave it out, or name at least one")
     return listed
+
+
+def different(values: Iterable[Any], rule: str) -> None:
+    """Check that no two values are the same: else a ValueError names one that is there twice."""
+    seen: set[Any] = set()
+    for each in values:
+        if each in seen:
+            raise ValueError(f"{rule}, but {shown(each)} is there twice")
+        seen.add(each)
 
 
 def known(asked: Iterable[Any], there: Iterable[Any], problem: str) -> None:
@@ -258,6 +280,12 @@ def places(chosen: Any, verb: str = "does") -> str:
     count = np.count_nonzero(chosen)
     verb = verb if count == 1 else {"does": "do", "is": "are"}[verb]
     return f"{count:,} of {chosen.size:,} {verb}n't, the first at index {index}"
+
+
+def nowhere(wrong: Any, rule: str, way_out: str = "") -> None:
+    """Check that no entry of an array is wrong: else a ValueError says how many are, and where."""
+    if np.any(wrong):
+        raise ValueError(f"{rule}: {places(wrong)}{way_out}")
 
 
 def shown(value: Any) -> str:

@@ -64,14 +64,14 @@ MISTAKES = [
     ),
     (
         lambda g: g.laplace.potential("s", g.table, released=[1.0, np.nan, 3.0, 4.0]),
-        'entry 1 is nan. If it was suppressed .*published_if(">=", threshold). Otherwise drop it',
+        'nan was released: 1 of 4 .*published_if(">=", threshold). Otherwise drop them',
     ),
     (lambda g: g.laplace.potential("s", g.table, released=TABLE[1:]), "shape (3,), where .* (4,)"),
     (lambda g: g.laplace.potential("s", g.x, released=3.0), "Add up the records first, .* x.sum()"),
     (lambda g: g.laplace.potential("s", g.table, released=["a"] * 4), "array of real numbers"),
     (
         lambda g: g.discrete.potential("s", g.table, released=[1.5, 2, 3, 4]),
-        "releases integers, got .* If the curator scaled the release, undo it first",
+        "releases integers, but .* If the curator scaled the release, undo it first",
     ),
     (
         lambda g: g.laplace.potential("s", g.table, released=np.ma.masked_equal(TABLE, 47.0)),
@@ -90,7 +90,7 @@ MISTAKES = [
     (lambda g: statistics.counts(g.record, 4.0), "k must be a whole number"),
     (lambda g: statistics.clamped_sum(g.x, 5, 1), "lower must be less than upper, got 5 and 1"),
     (lambda g: statistics.clamped_sum(g.x.sum(), 0, 1), "x must have one axis, over records"),
-    (lambda g: statistics.histogram(g.x, [1, 0]), "edges must be two numbers or more, increasing"),
+    (lambda g: statistics.histogram(g.x, [1, 0]), "edges must increase, each above the one before"),
     (
         lambda g: g.table + 1,
         "divided by a public number only.* Compute with its .value",

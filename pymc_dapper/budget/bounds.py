@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from pymc_dapper.budget.roots import root, root_below
+from pymc_dapper.checks import choice
 
 Bound = Literal["simple", "tight"]
 
@@ -120,9 +121,4 @@ _CONVERSIONS = {
 
 def conversion(bound: object) -> Conversion:
     """Find a bound by its name, and refuse one that isn't known."""
-    if not isinstance(bound, str) or bound not in _CONVERSIONS:
-        raise ValueError(
-            f"bound must be 'simple' or 'tight', got {bound!r}. 'simple' is a closed form, 'tight' "
-            "needs less noise."
-        )
-    return _CONVERSIONS[bound]
+    return _CONVERSIONS[choice(bound, "bound", _CONVERSIONS)]

@@ -24,14 +24,9 @@ _ADVICE = {
 }
 
 
-def positive(value: object, name: str) -> float:
-    """Return a positive finite number as a float."""
-    return _limited(value, name)
-
-
 def probability(value: object, name: str) -> float:
     """Return a number between 0 and 1, and no subnormal one, as a float."""
-    number = _limited(value, name, below=1)
+    number = positive(value, name, below=1)
     if number < TINY:
         raise ValueError(
             f"{name} must not be below {TINY:.2g}, where floats lose precision, got {value!r}. "
@@ -40,8 +35,8 @@ def probability(value: object, name: str) -> float:
     return number
 
 
-def _limited(value: object, name: str, below: float | None = None) -> float:
-    """Return a positive number; for other values, say what the number must be."""
+def positive(value: object, name: str, *, below: float | None = None) -> float:
+    """Return a positive finite number as a float; of other values, say what it must be."""
     try:
         return finite_number(value, name, above=0, below=below)
     except (TypeError, ValueError) as error:

@@ -40,7 +40,7 @@ from pymc_dapper.mechanisms.groups import (
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
-from pymc_dapper.mechanisms.whole import has_fractions
+from pymc_dapper.mechanisms.whole import refuse_fractions
 from pymc_dapper.sensitivity import Neighbours
 
 Law = Callable[..., TensorVariable]
@@ -138,16 +138,9 @@ class AdditiveNoise(PublishedByRules):
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         shape = super()._released_shape(name, statistic)
-        if self._discrete and has_fractions(statistic):
-            raise ValueError(
-                f"'{name}': {type(self).__name__} adds integer noise to integers, but the "
-                "statistic is a mean, a ratio or a sum of real numbers. Give it the sum or the "
-                "counts that were released, or use a mechanism with continuous noise. A latent "
-                "count has a discrete prior, such as pm.DiscreteUniform or pm.Poisson. If the "
-                "statistic holds whole numbers all the same, write "
-                "pt.round(statistic).astype('int64')"
-            )
         with checks.about(f"'{name}'"):
+            if self._discrete:
+                refuse_fractions(statistic, f"{type(self).__name__} adds integer noise to integers")
             self._check_shape(shape)
         return shape
 
@@ -175,22 +168,24 @@ class AdditiveNoise(PublishedByRules):
         self, released: TensorVariable, span: Span, statistic: TensorVariable
     ) -> TensorVariable:
         self._check_shape((released - statistic).type.shape)
-        logp = self._log_known(span, statistic)
-        logp = either(span.below, self._log_tail_to(span.high, statistic), logp)
+        low, high = self._on_grid(span.low), self._on_grid(span.high)
+        logp = self._log_known(low, high, span, statistic)
+        logp = either(span.below, self._log_below(high.at - statistic, high.plus), logp)
         # Noise is symmetric: the upper tail is the lower tail of the reflected value.
-        logp = either(span.above, self._log_tail_from(span.low, statistic), logp)
+        logp = either(span.above, self._log_below(statistic - low.at, -low.plus), logp)
         logp = either(both(span.below, span.above), 0.0, logp)
         logp = either(span.never, -np.inf, logp)
         for parameter in self.unknown:
             logp = pt.switch(parameter > 0, logp, -np.inf)
         return logp
 
-    def _log_known(self, span: Span, statistic: TensorVariable) -> TensorVariable:
+    def _log_known(
+        self, low: End, high: End, span: Span, statistic: TensorVariable
+    ) -> TensorVariable:
         """Log-density of noisy values that are known exactly, or to lie between two finite ends."""
         points = cells = None
         if not (span.points or span.cells):
             return pt.constant(np.float64(-np.inf))  # all entries lie below or above an end
-        low, high = (self._on_grid(end) for end in (span.low, span.high))
         if span.points:
             points = pm.logp(self._noise(), low.at - statistic)
             if not self._discrete and self.publication.factor != 1:
@@ -264,16 +259,6 @@ class AdditiveNoise(PublishedByRules):
         highest = np.where(span.above, np.inf, np.where(span.below, high, last))
         return np.broadcast_to(lowest, shape), np.broadcast_to(highest, shape)
 
-    def _log_tail_to(self, end: End, statistic: TensorVariable) -> TensorVariable:
-        """Log-probability of noisy values up to an end."""
-        end = self._on_grid(end)
-        return self._log_below(end.at - statistic, end.plus)
-
-    def _log_tail_from(self, end: End, statistic: TensorVariable) -> TensorVariable:
-        """Log-probability of noisy values from an end on."""
-        end = self._on_grid(end)
-        return self._log_below(statistic - end.at, -end.plus)
-
     def _log_below(self, limit: TensorVariable, plus: Value) -> TensorVariable:
         """Log-probability of noise up to a limit."""
         if not (isinstance(plus, float) and not plus):
@@ -300,11 +285,9 @@ class AdditiveNoise(PublishedByRules):
         self._check_known("a simulated release")
         self._check_shape(statistic.shape)
         name, whole = type(self).__name__, statistic == np.round(statistic)
-        if self._discrete and not np.all(whole):
-            raise ValueError(
-                f"{name} adds integer noise to integers. The statistic must hold integers: "
-                f"{checks.places(~whole)}"
-            )
+        if self._discrete:
+            rule = f"{name} adds integer noise to integers. The statistic must hold integers"
+            checks.nowhere(~whole, rule)
         parameters = self._parameters.values()
         noise = np.asarray(self._law.rv_op.rng_fn(rng, 0.0, *parameters, statistic.shape))
         given = statistic

@@ -12,11 +12,18 @@ from pytensor.graph.basic import Constant, Variable
 from xarray import DataArray
 
 from pymc_dapper.backend.named_dims import has_named_dims
-from pymc_dapper.checks import as_array, known, places, shown, whole_number
+from pymc_dapper.checks import as_array, known, nowhere, places, shown, whole_number
 from pymc_dapper.context import the_model
 
 type Dims = str | Sequence[str | None] | None
 type Release = SharedVariable | np.ndarray
+
+MISSING = (
+    'if they were suppressed for being low, use mechanism.published_if(">=", threshold). Otherwise '
+    "drop them from the statistic and from the release, as in statistic[known] with "
+    "released=released[known]"
+)
+"""What to do about entries without a value, for messages."""
 
 
 def check_call(method: str, name: Any, statistic: Any) -> Model:
@@ -45,13 +52,7 @@ def as_release(name: str, released: Any) -> Release:
             f"{shown(released)}. Did you swap the arguments? The statistic comes second, as in "
             'potential("privacy", statistic, released=...)'
         )
-    return real_array(
-        released,
-        f"'{name}': the release",
-        "if they were suppressed for being low, use "
-        'mechanism.published_if(">=", threshold). Otherwise drop them from the statistic and from '
-        "the release, as in statistic[known] with released=released[known]",
-    )
+    return real_array(released, f"'{name}': the release", MISSING)
 
 
 def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
@@ -92,11 +93,11 @@ def with_suppressed(what: str, released: Any) -> np.ndarray:
     values = real_array(data, what, "").astype(np.float64)
     hidden = np.ma.getmaskarray(released) if masked else np.isnan(values)
     forgotten = np.isnan(values) & ~hidden
-    if forgotten.any():
-        raise ValueError(
-            f"{what} has masked entries, which are suppressed, and others that are nan, which may "
-            f"have been forgotten: {places(forgotten)}"
-        )
+    nowhere(
+        forgotten,
+        f"{what} has masked entries, which are suppressed, and others that are nan, which may have "
+        "been forgotten",
+    )
     return np.where(hidden, -np.inf, values)
 
 
@@ -160,12 +161,13 @@ def check_last_axis(shape: Sequence[int | None], length: int, what: str, told: s
         )
 
 
-def refuse(name: str, wrong: Any, released: Any, rule: str) -> None:
+def refuse(name: str, wrong: Any, released: Any, rule: str, way_out: str = "") -> None:
     """Raise a ValueError if some released values are wrong: the rule, the first and its place."""
     if np.any(wrong):
         wrong = np.broadcast_to(wrong, np.shape(released))
         first = np.asarray(released)[wrong].flat[0]
-        raise ValueError(f"'{name}': {rule}, but {first:.10g} was released: {places(wrong)}")
+        told = f"{rule}, but {first:.10g} was released: {places(wrong)}{way_out}"
+        raise ValueError(f"'{name}': {told}")
 
 
 def kind_of(value: Any) -> str:
@@ -303,16 +305,7 @@ def release_dims(
         dims = alike[0] if alike else None
         _check_order(name, dims, alike)
         return dims
-    given = (dims,) if isinstance(dims, str) else dims
-    if not isinstance(given, list | tuple) or not all(
-        x is None or isinstance(x, str) for x in given
-    ):
-        raise TypeError(f"'{name}': dims must be names of dims, as in dims='cell', got {given!r}")
-    if len(given) != len(shape):
-        raise ValueError(
-            f"'{name}': dims must name each axis of the release, which has {len(shape)}, got "
-            f"{tuple(given)}"
-        )
+    given = named_axes(name, dims, len(shape))
     for dim, length in zip(given, shape, strict=True):
         if dim is None:
             continue
@@ -323,7 +316,22 @@ def release_dims(
                 f"'{name}': the release has length {length} along '{dim}', which has {entries} "
                 "entries"
             )
-    _check_order(name, tuple(given), alike)
+    _check_order(name, given, alike)
+    return given
+
+
+def named_axes(name: str, dims: Any, n_axes: int) -> tuple[str | None, ...]:
+    """Check that dims name each axis of a release; None is an axis without a name."""
+    given = (dims,) if isinstance(dims, str) else dims
+    if not isinstance(given, list | tuple) or not all(
+        x is None or isinstance(x, str) for x in given
+    ):
+        raise TypeError(f"'{name}': dims must be names of dims, as in dims='cell', got {given!r}")
+    if len(given) != n_axes:
+        raise ValueError(
+            f"'{name}': dims must name each axis of the release, which has {n_axes}, got "
+            f"{tuple(given)}"
+        )
     return tuple(given)
 
 

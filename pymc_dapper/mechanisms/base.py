@@ -23,6 +23,7 @@ from pymc_dapper.budget.kinds import check_budget
 from pymc_dapper.context import check_precision
 from pymc_dapper.html import table
 from pymc_dapper.mechanisms.arguments import (
+    MISSING,
     Dims,
     Release,
     as_release,
@@ -30,6 +31,7 @@ from pymc_dapper.mechanisms.arguments import (
     in_order_of,
     kind_of,
     real_array,
+    refuse,
     release_dims,
 )
 from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
@@ -90,10 +92,13 @@ class Mechanism(ABC):
     def __repr__(self) -> str:
         """Show the arguments that differ from their defaults, the budget last."""
         values = [f"{name}={value}" for name, value in self._shown().items()]
-        return f"{type(self).__name__}({', '.join(values)})"
+        return f"{type(self).__name__}({', '.join([*values, *self._also_shown])})"
 
     def _repr_html_(self) -> str:
         return table(type(self).__name__, (), self._shown().items())
+
+    _also_shown: ClassVar[tuple[str, ...]] = ()
+    """Words at the end of what is shown."""
 
     _why_no_rules: ClassVar[str] = "rules are for noise that is added to each entry by itself"
 
@@ -160,9 +165,12 @@ class Mechanism(ABC):
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         """Return a release of ``statistic`` as a random variable."""
 
+    _signature: ClassVar[str | None] = None
+    """Which axes a release has for itself, as PyMC's CustomDist takes it; None for no axis."""
+
     def _event(self, statistic: TensorVariable) -> dict[str, Any]:
         """Return further arguments of PyMC's CustomDist."""
-        return {}
+        return {"signature": self._signature}
 
     @abstractmethod
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -185,21 +193,14 @@ class Mechanism(ABC):
             or beyond 2^62.
         """
         released = np.asarray(released)
-        if released.dtype.kind not in "biuf" or not np.all(np.isfinite(released)):
-            raise ValueError(
-                f"'{name}': the released values must be finite numbers, got "
-                f"{_shown_release(released)}"
-            )
-        if self.integer and not np.array_equal(released, np.round(released)):
-            raise ValueError(
-                f"'{name}': {type(self).__name__} releases integers, got "
-                f"{_shown_release(released)}. If the curator scaled the release, undo it first"
-            )
-        if self.integer and not np.all((released <= MAX_RELEASE) & (released >= -MAX_RELEASE)):
-            raise ValueError(
-                f"'{name}': released integers must be within 2^62 in size, got "
-                f"{_shown_release(released)}"
-            )
+        rule = "the released values must be finite numbers"
+        refuse(name, ~np.isfinite(released), released, rule, f"; {MISSING}")
+        if self.integer:
+            rule = f"{type(self).__name__} releases integers"
+            undo = ". If the curator scaled the release, undo it first"
+            refuse(name, released != np.round(released), released, rule, undo)
+            beyond = (released > MAX_RELEASE) | (released < -MAX_RELEASE)
+            refuse(name, beyond, released, "released integers must be within 2^62 in size")
 
     @checks.called_as('mechanism.potential("privacy", statistic, released=...)')
     def potential(
@@ -438,9 +439,7 @@ class Mechanism(ABC):
             integers doesn't fit into 64 bits.
         """
         values = real_array(statistic, "the statistic", "leave them out")
-        if not np.all(np.isfinite(values)):
-            wrong = checks.places(~np.isfinite(values))
-            raise ValueError(f"the statistic must hold finite numbers: {wrong}")
+        checks.nowhere(~np.isfinite(values), "the statistic must hold finite numbers")
         rng = checks.random_generator(random_seed, "random_seed")
         _warn_once()
         return self._draw(values, rng)
@@ -469,11 +468,11 @@ def _warn_once() -> None:
 def whole_release(released: np.ndarray, name: str) -> np.ndarray:
     """Convert released floats to integers; none of ``name`` may be beyond 2^62 in size."""
     fits = (released <= MAX_RELEASE) & (released >= -MAX_RELEASE)
-    if not np.all(fits):
-        raise ValueError(
-            f"{name} releases integers, which must be within 2^62 in size: {checks.places(~fits)}. "
-            "Release real numbers, or change the statistic's units"
-        )
+    checks.nowhere(
+        ~fits,
+        f"{name} releases integers, which must be within 2^62 in size",
+        ". Release real numbers, or change the statistic's units",
+    )
     return released.astype(np.int64)
 
 
@@ -490,13 +489,6 @@ def _by_budget(mechanism: type) -> str:
         f" To choose the noise by a privacy budget, such as pmd.PureDP(1) or pmd.ZCDP(0.5), write "
         f"{mechanism.__name__}.calibrate({', '.join([budget.name, *needed])})"
     )
-
-
-def _shown_release(released: np.ndarray) -> str:
-    """Format a release for a message: it is public."""
-    if released.dtype.kind not in "biuf":
-        return f"an array of type {released.dtype}"
-    return np.array2string(released, threshold=6)
 
 
 def as_pair(released: Any, statistic: Any) -> tuple[TensorVariable, TensorVariable]:
@@ -561,3 +553,14 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
             "sensitivity=...), which finds the scale for it"
         )
     return checks.real_numbers(value, name, positive=True)
+
+
+def single_scale(value: Any) -> float:
+    """Check the scale of noise that has one for all entries."""
+    scale = positive("scale", value)
+    if scale.ndim:
+        raise TypeError(
+            f"scale must be a single number, got {checks.shown(value)}. If entries were scaled "
+            "before noise was added, let the statistic be the scaled entries"
+        )
+    return float(scale)

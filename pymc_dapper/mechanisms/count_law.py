@@ -15,7 +15,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pymc_dapper.backend import numba_ops  # noqa: F401  (compiles look-ups)
 from pymc_dapper.backend.entries import LookUp
 from pymc_dapper.checks import real_numbers, shown, whole_number
-from pymc_dapper.mechanisms.spans import Value, either, no
+from pymc_dapper.mechanisms.spans import Value, either
 
 Array = NDArray[np.float64]
 
@@ -73,8 +73,7 @@ class CountLaw:
         shift, row = self._shift(count) + self.first, self.row(count) + 1
         start = either(below, 0, _clip(low - shift, 0, self._width))
         stop = either(above, self._width, _clip(high - shift + 1, 0, self._width))
-        stop = _larger(start, stop)
-        possible = _look_up(self._number, row, stop) > _look_up(self._number, row, start)
+        stop = either(start > stop, start, stop)
         up_to_stop, from_start = (
             _look_up(self._up_to, row, stop),
             _look_up(self._from, row, start),
@@ -82,9 +81,10 @@ class CountLaw:
         # Keep small probabilities precise: subtract small numbers from each other.
         lower = up_to_stop - _look_up(self._up_to, row, start)
         upper = from_start - _look_up(self._from, row, stop)
-        chosen = either(possible, either(up_to_stop < 0.5, lower, upper), 1.0)
-        module = pt if isinstance(chosen, Variable) else np
-        return either(possible, module.log(chosen), -np.inf)
+        total = either(up_to_stop < 0.5, lower, upper)
+        possible = total > 0
+        module = pt if isinstance(total, Variable) else np
+        return either(possible, module.log(either(possible, total, 1.0)), -np.inf)
 
     def _shift(self, count: Value) -> Value:
         return count if self.relative else 0
@@ -110,11 +110,6 @@ class CountLaw:
     @cached_property
     def _from(self) -> Array:
         return np.pad(np.cumsum(self._rows[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
-
-    @cached_property
-    def _number(self) -> NDArray[np.int64]:
-        """Number of possible values before each."""
-        return np.pad(np.cumsum(self._rows > 0, axis=1), ((0, 0), (1, 0))).astype(np.int64)
 
     # -- draws ---------------------------------------------------------------------------------
 
@@ -276,7 +271,3 @@ def _look_up(table: NDArray[Any], *indices: Value) -> Value:
 def _clip(x: Value, low: int, high: int) -> Value:
     module = pt if isinstance(x, Variable) else np
     return module.clip(x, np.int64(low), np.int64(high))
-
-
-def _larger(a: Value, b: Value) -> Value:
-    return either(no(a > b), b, a)

@@ -15,7 +15,7 @@ from scipy.special import gammaln
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.checks import called_as, finite_number, shown, whole_number
-from pymc_dapper.mechanisms.base import Mechanism, as_pair, positive
+from pymc_dapper.mechanisms.base import Mechanism, as_pair, single_scale
 from pymc_dapper.sensitivity import Neighbours, Norm, Sensitivities, as_l1, in_norm
 
 NORMS = (1, 2, np.inf)
@@ -82,14 +82,7 @@ class KNormMechanism(Mechanism):
     )
 
     def __post_init__(self) -> None:
-        scale = positive("scale", self.scale)
-        if scale.ndim:
-            raise TypeError(
-                f"scale must be a single number, got {shown(self.scale)}: the noise is that of the "
-                "vector as a whole. If entries were scaled before noise was added, let the "
-                "statistic be the scaled entries"
-            )
-        object.__setattr__(self, "scale", float(scale))
+        object.__setattr__(self, "scale", single_scale(self.scale))
         norm: Any = self.norm
         if isinstance(norm, bool) or not isinstance(norm, Real) or norm not in NORMS:
             raise ValueError(f"norm must be 1, 2 or np.inf, got {shown(self.norm)}")

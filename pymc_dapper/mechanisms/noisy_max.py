@@ -13,9 +13,9 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import needed
-from pymc_dapper.checks import about, called_as, choice, flag, shown, whole_number
+from pymc_dapper.checks import about, called_as, choice, flag, whole_number
 from pymc_dapper.mechanisms.arguments import check_last_axis, refuse
-from pymc_dapper.mechanisms.base import Mechanism, as_tensor, positive
+from pymc_dapper.mechanisms.base import Mechanism, as_tensor, single_scale
 from pymc_dapper.sensitivity import (
     Neighbours,
     Sensitivities,
@@ -124,13 +124,11 @@ class NoisyMaxMechanism(Mechanism):
 
     integer = True
 
+    _signature = "(d)->(k)"
     _why_no_rules = "it releases which candidates are largest, and no noisy values"
 
     def __post_init__(self) -> None:
-        scale = positive("scale", self.scale)
-        if scale.ndim:
-            raise TypeError(f"scale must be a single number, got {shown(self.scale)}")
-        object.__setattr__(self, "scale", float(scale))
+        object.__setattr__(self, "scale", single_scale(self.scale))
         object.__setattr__(
             self, "candidates", whole_number(self.candidates, "candidates", at_least=2)
         )
@@ -334,9 +332,6 @@ class NoisyMaxMechanism(Mechanism):
             self._check_scores(statistic.type.shape)
         return (*statistic.type.shape[:-1], self.k)
 
-    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
-        return {"signature": "(d)->(k)"}
-
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         law = {"gumbel": pm.Gumbel.dist, "laplace": pm.Laplace.dist, "exponential": _exponential}
         shape = statistic.shape
@@ -348,11 +343,7 @@ class NoisyMaxMechanism(Mechanism):
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         self._check_scores(statistic.shape)
-        draw = {"gumbel": rng.gumbel, "laplace": rng.laplace}.get(self.noise)
-        if draw is None:
-            noise = rng.exponential(self.scale, size=statistic.shape)
-        else:
-            noise = draw(0.0, self.scale, size=statistic.shape)
+        noise = getattr(rng, self.noise)(scale=self.scale, size=statistic.shape)
         chosen = np.argsort(-(statistic + noise), axis=-1)[..., : self.k]
         return np.sort(chosen, axis=-1) if self._is_set else chosen
 

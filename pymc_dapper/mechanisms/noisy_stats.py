@@ -79,6 +79,8 @@ class NoisyStats(Mechanism):
 
     NA: ClassVar[tuple[float, float]] = (math.inf, math.inf)
 
+    _signature = "(s)->(r)"
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", PureDP(self.epsilon).epsilon)
         object.__setattr__(self, "n", whole_number(self.n, "n", at_least=2))
@@ -255,9 +257,6 @@ class NoisyStats(Mechanism):
         intercept = mean_y - slope * mean_x + self.intercept_scale(slope) * noise[2]
         line = [where(there_is, z, na) for z, na in zip((slope, intercept), self.NA, strict=True)]
         return module.stack(line, axis=-1)
-
-    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
-        return {"signature": "(s)->(r)"}
 
     def check_released(self, name: str, released: np.ndarray) -> None:
         """Check that releases are two finite numbers, or `NoisyStats.NA`: else a ValueError."""

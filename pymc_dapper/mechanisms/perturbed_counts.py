@@ -12,20 +12,18 @@ from pytensor.graph.basic import Variable
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import places
+from pymc_dapper.checks import nowhere, places
 from pymc_dapper.mechanisms.count_law import CountLaw
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import Publication
 from pymc_dapper.mechanisms.spans import Span, both, either, no, one_of
-from pymc_dapper.mechanisms.whole import has_fractions
+from pymc_dapper.mechanisms.whole import refuse_fractions
 
 LARGEST = 2**53
 """Counts up to this one are exact in double precision."""
 
 FEW = 8
 """Messages show up to this number of values."""
-
-NO_BUDGET = "no privacy budget"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -37,6 +35,8 @@ class PerturbedCounts(PublishedByRules):
 
     changes_again: ClassVar[bool] = False
     """Whether a cell gets the same change in each publication."""
+
+    _also_shown = ("no privacy budget",)
 
     law: CountLaw = field(init=False, repr=False, kw_only=True)
 
@@ -55,11 +55,6 @@ class PerturbedCounts(PublishedByRules):
         """Make the law of the fields."""
         raise NotImplementedError
 
-    def __repr__(self) -> str:
-        """Show the arguments that differ from defaults, "no privacy budget", and the rules."""
-        values = [f"{name}={value}" for name, value in self._shown().items()]
-        return f"{type(self).__name__}({', '.join([*values, NO_BUDGET])}){self.publication!r}"
-
     @override
     def _shown(self) -> dict[str, str]:
         shown = super()._shown()
@@ -71,12 +66,7 @@ class PerturbedCounts(PublishedByRules):
         return shown
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
-        if has_fractions(statistic):
-            raise ValueError(
-                f"'{name}': {type(self).__name__} publishes counts, but the statistic is a mean, a "
-                "ratio or a sum of real numbers. Give it the counts that were published. If it "
-                "holds whole numbers all the same, write pt.round(statistic).astype('int64')"
-            )
+        refuse_fractions(statistic, f"'{name}': {type(self).__name__} publishes counts")
         return super()._released_shape(name, statistic)
 
     def _log_published(
@@ -113,35 +103,21 @@ class PerturbedCounts(PublishedByRules):
         """
         super().check_released(name, released)
         released = np.asarray(released)
-        distinct, inverse = np.unique(released, return_inverse=True)
-        inverse = inverse.reshape(released.shape)
-        found = [self._cannot_give(value) for value in distinct]
-        wrong, beyond = np.array(found, dtype=bool).reshape(-1, 2).T
+        _, _, wrong, beyond = self._behind(released)
         if wrong.any():
-            value = distinct[wrong][0]
+            value = released[wrong > 0].min()
             shown = "a suppressed entry" if np.isneginf(value) else f"{value:.10g}"
             raise ValueError(
                 f"'{name}': {shown} was released, which {self!r} gives for no true count: "
-                f"{places(wrong[inverse])}"
+                f"{places(wrong)}"
             )
         if beyond.any():
             raise ValueError(
-                f"'{name}': {distinct[beyond][0]:.10g} was released, which can have come from true "
-                f"counts above {self.law.last}, the largest with probabilities in "
-                f"{type(self).__name__}: {places(beyond[inverse])}. Give those of larger counts, "
-                "or say by repeats= which rows they use"
+                f"'{name}': {released[beyond > 0].min():.10g} was released, which can have come "
+                f"from true counts above {self.law.last}, the largest with probabilities in "
+                f"{type(self).__name__}: {places(beyond)}. Give those of larger counts, or say by "
+                "repeats= which rows they use"
             )
-
-    def _cannot_give(self, released: float) -> tuple[bool, bool]:
-        """Whether no true count gives a value, and whether counts beyond the law may give it."""
-        law, (ends, counts) = self.law, self._behind(released)
-        if ends is None:
-            return False, False
-        counts = counts[counts > 0] if self.publication.nonempty else counts
-        below, above = (bool(np.isinf(end)) for end in ends)
-        first, last = (np.full(counts.shape, 0 if np.isinf(end) else int(end)) for end in ends)
-        log_p = law.log_between(first, last, below, above, counts)
-        return not np.any(np.isfinite(log_p)), law.may_be_beyond(ends[1])
 
     def count_range(self, released: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the smallest and the largest true count that may have led to each released value.
@@ -149,30 +125,33 @@ class PerturbedCounts(PublishedByRules):
         Some counts between them may be impossible. Float64; infinite if counts have no upper end.
         Suppressed entries are minus infinity.
         """
+        low, high, _, _ = self._behind(released)
+        return low, high
+
+    def _behind(self, released: np.ndarray) -> np.ndarray:
+        """Return what `_behind_one` does of each value, along a first axis."""
         distinct, inverse = np.unique(released, return_inverse=True)
-        ranges = np.array([self._count_range(value) for value in distinct]).reshape(-1, 2)
-        low, high = ranges[inverse.reshape(np.shape(released))].T
-        return low.T, high.T
+        found = np.array([self._behind_one(value) for value in distinct], dtype=float)
+        return np.moveaxis(found.reshape(-1, 4)[inverse.reshape(np.shape(released))], -1, 0)
 
-    def _count_range(self, released: float) -> tuple[float, float]:
-        ends, counts = self._behind(released)
-        if ends is None:
-            return 0.0, 0.0
-        of_empty = self.publication.nonempty and np.isneginf(released)
-        least = 0 if of_empty else counts.min(initial=LARGEST)
-        endless = np.isinf(ends[1]) and self.law.repeats is not None
-        return float(least), np.inf if endless else float(counts.max(initial=-1))
+    def _behind_one(self, released: float) -> tuple[float, float, bool, bool]:
+        """Return the range of true counts that may have led to a released value.
 
-    def _behind(self, released: float) -> tuple[tuple[float, float] | None, np.ndarray]:
-        """Return the range of the noisy value, and a set that includes all counts which lead to it.
-
-        The range is None for a row that was left out because it is empty.
+        Also, whether none gives it after all, and whether counts beyond the law may give it.
         """
-        span = self.publication.span(np.array([released]))
-        if self.publication.nonempty and np.isneginf(released) and not span.suppressed:
-            return None, np.zeros(1)
+        law, span = self.law, self.publication.span(np.array([released]))
+        of_empty = self.publication.nonempty and np.isneginf(released)
+        if of_empty and not span.suppressed:
+            return 0.0, 0.0, False, False
         ends = _ends(span)
-        return ends, self.law.counts_behind(*ends)
+        counts = law.counts_behind(*ends)
+        low = 0 if of_empty else counts.min(initial=LARGEST)
+        below, above = (bool(np.isinf(end)) for end in ends)
+        high = np.inf if above and law.repeats is not None else counts.max(initial=-1)
+        counts = counts[counts > 0] if self.publication.nonempty else counts
+        first, last = (np.full(counts.shape, 0 if np.isinf(end) else int(end)) for end in ends)
+        log_p = law.log_between(first, last, below, above, counts)
+        return float(low), float(high), not np.any(np.isfinite(log_p)), law.may_be_beyond(ends[1])
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         count, whole = _as_counts(statistic)
@@ -190,12 +169,9 @@ class PerturbedCounts(PublishedByRules):
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         count = np.asarray(np.round(statistic)).astype(np.int64)
         known = (count == statistic) & self.law.has(count) & (np.abs(statistic) <= LARGEST)
-        if not np.all(known):
-            largest = "" if self.law.repeats is not None else f" up to {self.law.last}"
-            raise ValueError(
-                f"the statistic of {type(self).__name__} must hold true counts: whole numbers from "
-                f"0{largest}: {places(~known)}"
-            )
+        largest = "" if self.law.repeats is not None else f" up to {self.law.last}"
+        rule = f"must hold true counts: whole numbers from 0{largest}"
+        nowhere(~known, f"the statistic of {type(self).__name__} {rule}")
         released = self.publication.publish(self.law.draw(count, rng), statistic)
         return self._as_drawn(released)
 

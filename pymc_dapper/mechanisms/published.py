@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import about, places
+from pymc_dapper.checks import about, nowhere
 from pymc_dapper.html import table
 from pymc_dapper.mechanisms.arguments import with_suppressed
 from pymc_dapper.mechanisms.base import Mechanism, as_pair, whole_release
@@ -199,25 +199,13 @@ class PublishedByRules(Mechanism):
         released = np.asarray(released)
         values = released
         if self.suppresses and released.dtype.kind == "f":
-            if np.any(np.isnan(released)):
-                raise ValueError(
-                    f"'{name}': in shared data and in pm.observe, suppressed entries must be "
-                    "-np.inf, but there is nan, which may be a forgotten value: "
-                    f"{places(np.isnan(released))}. mechanism.as_released('{name}', released) "
-                    "converts masked or nan entries"
-                )
-            values = released[~np.isneginf(released)]
-        elif released.dtype.kind == "f" and released.ndim and np.any(np.isnan(released)):
-            empty = np.argwhere(np.isnan(released)).tolist()
-            first = empty[0][0] if released.ndim == 1 else tuple(empty[0])
-            others = f", and {len(empty) - 1} more" if len(empty) > 1 else ""
-            raise ValueError(
-                f"'{name}': the released values must be finite numbers, but entry {first} is nan"
-                f"{others}. If it was suppressed for being low, use "
-                'mechanism.published_if(">=", threshold). Otherwise drop it from the statistic and '
-                "from the release, as in statistic[known] with "
-                "released=released[known]"
+            nowhere(
+                np.isnan(released),
+                f"'{name}': in shared data and in pm.observe, suppressed entries must be -np.inf, "
+                "but there is nan, which may be a forgotten value",
+                f". mechanism.as_released('{name}', released) converts masked or nan entries",
             )
+            values = released[~np.isneginf(released)]
         super().check_released(name, values)
         self.publication.check(name, released)
 

@@ -13,7 +13,7 @@ from scipy.special import lambertw
 
 from pymc_dapper.backend.ranks import rank_choice
 from pymc_dapper.budget import PureDP
-from pymc_dapper.checks import about, called_as, choice, finite_number, places, real_numbers, shown
+from pymc_dapper.checks import about, called_as, choice, finite_number, increasing, shown
 from pymc_dapper.mechanisms.arguments import check_last_axis, refuse
 from pymc_dapper.mechanisms.base import Mechanism, as_tensor
 from pymc_dapper.mechanisms.noisy_max import MaxNoise, NoisyMaxMechanism
@@ -40,6 +40,8 @@ class RankedMechanism(Mechanism):
     alpha: float
     scale: float
     noise: MaxNoise
+
+    _signature = "(d)->()"
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -185,9 +187,6 @@ class RankedMechanism(Mechanism):
                 )
         return tuple(statistic.type.shape[:-1])
 
-    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
-        return {"signature": "(d)->()"}
-
     def _random_number(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         return self._chosen._random(-self.scores(statistic), size)[..., 0]
 
@@ -272,7 +271,8 @@ class QuantileMechanism(RankedMechanism):
     _why_no_rules = "it releases one of the candidates, and no noisy values"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "candidates", _in_order(self.candidates))
+        candidates = increasing(self.candidates, "candidates", at_least=2)
+        object.__setattr__(self, "candidates", candidates)
         super().__post_init__()
 
     @property
@@ -379,17 +379,3 @@ class QuantileMechanism(RankedMechanism):
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return self.candidates[self._drawn_number(statistic, rng)]
-
-
-def _in_order(candidates: ArrayLike) -> np.ndarray:
-    """Check that there are candidates, in order."""
-    values = real_numbers(candidates, "candidates", vector=True, finite=True)
-    if len(values) < 2:
-        raise ValueError(f"candidates must be two numbers or more, got {len(values)}")
-    if not np.all(values[1:] > values[:-1]):
-        raise ValueError(
-            "candidates must increase, each above the one before: "
-            f"{places(np.append(False, values[1:] <= values[:-1]))}. np.unique(candidates) sorts "
-            "them and leaves out repeated ones"
-        )
-    return values

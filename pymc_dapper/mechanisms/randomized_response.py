@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper import budget as accounting
 from pymc_dapper.budget import PureDP
 from pymc_dapper.budget.kinds import check_replace
-from pymc_dapper.checks import called_as, finite_number, places, whole_number
+from pymc_dapper.checks import called_as, finite_number, nowhere, whole_number
 from pymc_dapper.mechanisms.arguments import refuse
 from pymc_dapper.mechanisms.base import Mechanism, as_pair, as_tensor
 
@@ -212,11 +212,7 @@ class RandomizedResponse(Mechanism):
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         possible = self._is_category(statistic) & (statistic == np.round(statistic))
-        if not np.all(possible):
-            raise ValueError(
-                f"the true values must be categories 0, ..., {self.categories - 1}: "
-                f"{places(~possible)}"
-            )
+        nowhere(~possible, f"the true values must be categories 0, ..., {self.categories - 1}")
         truth = statistic.astype(np.int64)
         changed = rng.random(truth.shape) >= self.keep_probability
         steps = changed * rng.integers(1, self.categories, size=truth.shape)

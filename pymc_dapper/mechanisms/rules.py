@@ -12,9 +12,9 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
-from pymc_dapper.checks import as_array, choice, finite_number, places, real_numbers, shown
+from pymc_dapper.checks import as_array, choice, finite_number, increasing, nowhere, shown
 from pymc_dapper.mechanisms.arguments import refuse
-from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of
+from pymc_dapper.mechanisms.spans import End, Span, Value, both, chosen, either, no, one_of
 
 Ties = Literal["half even", "half up", "down", "toward zero"]
 Relation = Literal[">", ">="]
@@ -107,52 +107,32 @@ class Rounding(Rule):
 
     @override
     def before(self, span: Span, grid: float | None, hidden: Value) -> Span:
-        low, high = span.low, span.high
-        if self.ties == "toward zero":
-            return self._before_toward_zero(span, 0.0 if grid is None else grid)
-        if grid is None:
-            down = self.ties == "down"
-            # Half even: a cell includes its ends if its number is even.
-            below, above = (0.0, self.step) if down else (-self.step / 2, self.step / 2)
-            even = self.ties == "half even"
-            low_in = no(self._is_odd(low)) if even else True
-            high_in = no(self._is_odd(high)) if even else False
-            low, high = (
-                End(low.at, low.plus + below, low_in),
-                End(high.at, high.plus + above, high_in),
-            )
-            return replace(span, low=low, high=high, points=False, cells=True)
-        n = round(self.step / grid)
-        if n == 1:
+        if grid is not None and round(self.step / grid) == 1:
             return span
-        fewer, more = {
-            "down": (0, n - 1),
-            "half up": (n // 2, (n - 1) // 2),
-            "half even": (n // 2, n // 2),
-        }[self.ties]
-        low_plus, high_plus = low.plus - float(fewer * grid), high.plus + float(more * grid)
-        if self.ties == "half even" and n % 2 == 0:
-            low_plus = low_plus + either(self._is_odd(low), grid, 0.0)
-            high_plus = high_plus - either(self._is_odd(high), grid, 0.0)
-        return replace(
-            span, low=End(low.at, low_plus), high=End(high.at, high_plus), points=False, cells=True
-        )
+        low, high, half = span.low, span.high, self.step / 2
+        # Whether an end is part of its cell, and how far away it is if so and if not, in halves.
+        match self.ties:
+            case "down":
+                ends = (True, 0, 0), (False, 2, 2)
+            case "half up":
+                ends = (True, -1, -1), (False, 1, 1)
+            case "half even":
+                ends = (no(self._is_odd(low)), -1, -1), (no(self._is_odd(high)), 1, 1)
+            case "toward zero":
+                ends = (low.value > half, 0, -2), (high.value < -half, 0, 2)
+        low, high = (self._moved(*each, grid) for each in zip((low, high), ends, strict=True))
+        return replace(span, low=low, high=high, points=False, cells=True)
 
-    def _before_toward_zero(self, span: Span, grid: float) -> Span:
-        """Return where truncated values lay: from the multiple itself on, away from zero."""
-        if self.step == grid:
-            return span
-        low, high, whole = span.low, span.high, grid > 0
-        # Up to the next multiple, which is excluded for real numbers.
-        reach = self.step - grid
-        positive, negative = low.value > self.step / 2, high.value < -self.step / 2
-        return replace(
-            span,
-            low=End(low.at, low.plus - either(positive, 0.0, reach), one_of(whole, positive)),
-            high=End(high.at, high.plus + either(negative, 0.0, reach), one_of(whole, negative)),
-            points=False,
-            cells=True,
-        )
+    def _moved(self, end: End, reach: tuple[Value, int, int], grid: float | None) -> End:
+        """Return the end of a cell, so many halves of a step away; on a grid, the last value."""
+        closed, if_closed, if_open = reach
+        if grid is None:
+            half = self.step / 2
+            return End(end.at, end.plus + chosen(closed, if_closed * half, if_open * half), closed)
+        n = round(self.step / grid)
+        inside, before = abs(if_closed) * n // 2, (abs(if_open) * n + 1) // 2 - 1
+        sign = float(np.sign(if_open))
+        return End(end.at, end.plus + chosen(closed, sign * inside * grid, sign * before * grid))
 
     def _is_odd(self, end: End) -> Value:
         module = pt if isinstance(end.value, Variable) else np
@@ -360,10 +340,7 @@ class Ranges(Rule):
     edges: Any
 
     def __post_init__(self) -> None:
-        edges = real_numbers(self.edges, "edges", vector=True, finite=True)
-        if not np.all(np.diff(edges) > 0):
-            raise ValueError(f"edges must be numbers in increasing order, got {edges}")
-        object.__setattr__(self, "edges", edges)
+        object.__setattr__(self, "edges", increasing(self.edges, "edges"))
 
     def __repr__(self) -> str:
         return f"in_ranges([{', '.join(f'{x:g}' for x in self.edges)}])"
@@ -518,11 +495,9 @@ class Publication:
 
         span = self._back(released, look)
         never = both(span.never, self.hidden(released))
-        if not self.nonempty and np.any(never):
-            raise ValueError(
-                f"'{name}': entries are suppressed that these rules, {self!r}, never suppress: "
-                f"{places(np.broadcast_to(never, released.shape))}"
-            )
+        if not self.nonempty:
+            rule = f"'{name}': entries are suppressed that these rules, {self!r}, never suppress"
+            nowhere(np.broadcast_to(never, released.shape), rule)
 
     def _back(self, released: Value, look: Any) -> Span:
         hidden = self.hidden(released)

@@ -74,8 +74,8 @@ class End:
         """Return another end where a condition holds."""
         return End(
             either(condition, other.at, self.at),
-            _either_constant(condition, other.plus, self.plus),
-            _either_constant(condition, other.closed, self.closed),
+            chosen(condition, other.plus, self.plus),
+            chosen(condition, other.closed, self.closed),
         )
 
 
@@ -107,6 +107,7 @@ class Span:
         return self.high.plus - self.low.plus if known else None
 
 
-def _either_constant(condition: Value, yes: Value, no: Value) -> Value:
+def chosen(condition: Value, yes: Value, no: Value) -> Value:
+    """Choose entry by entry; two equal numbers stay a number."""
     known = not any(isinstance(x, np.ndarray | Variable) for x in (yes, no))
     return yes if known and yes == no else either(condition, yes, no)

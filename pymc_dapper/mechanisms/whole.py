@@ -13,6 +13,17 @@ _KEEPS_FRACTIONS = (ps.Add, ps.Sub, ps.Neg, ps.Abs, ps.Clip, ps.Identity)
 _KEEPS_ENTRIES = (DimShuffle, Join, JoinDims, MakeVector, Reshape, SpecifyShape, Subtensor)
 
 
+def refuse_fractions(statistic: Variable, rule: str) -> None:
+    """Refuse a statistic that is known to hold fractions: a ValueError begins with the rule."""
+    if has_fractions(statistic):
+        raise ValueError(
+            f"{rule}, but the statistic is a mean, a ratio or a sum of real numbers. Give it the "
+            "sum or the counts that were released, or use a mechanism with continuous noise. A "
+            "latent count has a discrete prior, such as pm.DiscreteUniform or pm.Poisson. If the "
+            "statistic holds whole numbers all the same, write pt.round(statistic).astype('int64')"
+        )
+
+
 def has_fractions(statistic: Variable) -> bool:
     """Whether a statistic is a quotient, or a real random number, or a sum of such.
 

@@ -32,7 +32,6 @@ from pymc_dapper.plausibility.told_sums import (
     Told,
     ToldSums,
     check_adjusted,
-    check_told,
     find_told_sums,
 )
 
@@ -160,6 +159,7 @@ class _Comparison:
         self._sums = None
         if self._noise.deviations is not None and n_draws and self._noise.size > 1:
             self._sums = _KnownSums(self._draws, self._noise)
+            self._told += self._sums.told()
 
     def complaint(self) -> str | None:
         """Say what is wrong with the release; None if nothing is."""
@@ -189,13 +189,11 @@ class _Comparison:
                 f"the model can give have {self._draws[0, k]:.6g} there. The probability that "
                 f"any record counts in it is 0, or below {NEVER:g}"
             )
-        if np.array_equal(lowest, highest):
-            for sums in self._told:
-                check_told(self.release.name, lowest, noise, sums)
-        if self._sums is not None and np.array_equal(lowest, highest):
-            self._sums.check_adjusted(self.release.name, lowest)
-            return self._sums.complaint(lowest)
-        return None
+        if not np.array_equal(lowest, highest):
+            return None
+        for sums in self._told:
+            check_adjusted(self.release.name, lowest, noise, sums)
+        return None if self._sums is None else self._sums.complaint(lowest)
 
     def _range(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the lowest and highest value that each noisy value can have had, as vectors."""
@@ -321,12 +319,13 @@ class _KnownSums:
             _, spread, directions = np.linalg.svd(scaled, full_matrices=False)
             self._fixed = directions[spread < 1e-3]
 
-    def check_adjusted(self, name: str, released: np.ndarray) -> None:
-        """Refuse values that were made consistent with a total after noise was added."""
-        if self._total is not None:
-            everywhere, total = [np.arange(released.size)], np.array([self._total])
-            by = "they do in all data sets"
-            check_adjusted(name, released, self._noise, everywhere, total, by)
+    def told(self) -> list[ToldSums]:
+        """Return the total, if it is the same in all data sets."""
+        if self._total is None:
+            return []
+        total = np.full((1, 1), self._total)
+        told = Told("they do in all data sets", total, total[0], True)
+        return [ToldSums(told, np.arange(1), (np.arange(self._noise.size),))]
 
     def complaint(self, released: np.ndarray) -> str | None:
         """Say how the release contradicts the known sums; None if it doesn't."""

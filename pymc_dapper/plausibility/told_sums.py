@@ -98,25 +98,10 @@ def _same(sums: np.ndarray, told: np.ndarray) -> tuple[Indices, Indices]:
     return candidates[same], off.argmin(axis=1)[same]
 
 
-def check_told(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:
-    """Refuse values that were adjusted to known totals: see :func:`check_adjusted`."""
-    told = sums.told
-    values = np.broadcast_to(told.values, told.draws.shape[1:]).ravel()[sums.which]
-    check_adjusted(name, released, noise, sums.places, values, told.by, told.exact)
-
-
-def check_adjusted(
-    name: str,
-    released: np.ndarray,
-    noise: NoiseLaw,
-    places: Sequence[Indices],
-    values: np.ndarray,
-    by: str,
-    exact: bool = True,
-) -> None:
+def check_adjusted(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:
     """Refuse values that were made consistent with totals after noise was added.
 
-    If the entries at ``places`` add up to ``values`` exactly, and are too fine for that to be
+    If the entries of sums add up to the known totals exactly, and are too fine for that to be
     chance, the released values were adjusted. Normal noise is an exception: values adjusted to an
     exact total by least squares have the likelihood of noisy ones.
 
@@ -130,11 +115,13 @@ def check_adjusted(
     UserWarning
         If it gives them with a probability of 1/1000 or less.
     """
+    told, places = sums.told, sums.places
+    values = np.broadcast_to(told.values, told.draws.shape[1:]).ravel()[sums.which]
     totals = np.array([released[each].sum() for each in places])
     if not np.all(np.abs(totals - values) <= 1e-9 * np.maximum(1.0, np.abs(values))):
         return
     entries = np.concatenate(places)
-    if exact and noise.is_normal and released[entries].all():
+    if told.exact and noise.is_normal and released[entries].all():
         return
     step = 1.0 if noise.is_whole else step_of(released[entries])
     spread = np.array([np.sqrt(np.sum(noise.known_deviations[each] ** 2)) for each in places])
@@ -143,16 +130,16 @@ def check_adjusted(
         return
     what = f"{totals[0]:.6g}" + (f" and {len(totals) - 1} more totals" if len(totals) > 1 else "")
     how_often = f"do so once in {1 / chance:,.0f} times" if chance else "don't"
-    origin = "" if exact else ", or one was computed from the others: then leave it out"
+    origin = "" if told.exact else ", or one was computed from the others: then leave it out"
     message = (
-        f"'{name}': the released values add up to exactly {what}, as {by}. Values with independent "
-        f"noise {how_often}: these were made consistent with the total, or non-negative, after "
-        "noise was added, and have no likelihood that is known. Use the noisy values from before "
-        f"that, which are mostly published, too{origin}"
+        f"'{name}': the released values add up to exactly {what}, as {told.by}. Values with "
+        f"independent noise {how_often}: these were made consistent with the total, or "
+        "non-negative, after noise was added, and have no likelihood that is known. Use the noisy "
+        f"values from before that, which are mostly published, too{origin}"
     )
     if not chance:
         raise ReadingError(message)
-    warnings.warn(message, UserWarning, stacklevel=5)
+    warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def step_of(values: np.ndarray) -> float:

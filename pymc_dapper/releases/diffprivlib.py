@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from pymc_dapper.checks import about, finite_number, known, shown
+from pymc_dapper.checks import about, finite_number, shown
 from pymc_dapper.mechanisms import (
     DiscreteGaussianMechanism,
     DiscreteLaplaceMechanism,
@@ -15,19 +15,6 @@ from pymc_dapper.mechanisms import (
 )
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
-
-KNOWN = (
-    "Laplace",
-    "LaplaceTruncated",
-    "Gaussian",
-    "GaussianAnalytic",
-    "GaussianDiscrete",
-    "Geometric",
-    "GeometricTruncated",
-    "Binary",
-    "Exponential",
-    "PermuteAndFlip",
-)
 
 
 def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
@@ -62,7 +49,6 @@ def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
         raise TypeError(
             f"mechanism must be one of diffprivlib's mechanisms, got {shown(mechanism)}"
         )
-    known([kind], KNOWN, "mechanism: there is no likelihood here of diffprivlib's")
     try:
         with about(f"mechanism: diffprivlib's {kind}"):
             return _read(kind, mechanism)
@@ -85,6 +71,16 @@ def _read(kind: str, given: Any) -> Mechanism:
             return _truncated(DiscreteLaplaceMechanism(given.sensitivity / given.epsilon), given)
         case "Binary":
             return RandomizedResponse(1 / (1 + math.exp(-given.epsilon)), 2)
+        case "Exponential" | "PermuteAndFlip":
+            return _choice(kind, given)
+    raise ValueError(
+        "there is no likelihood of it here, but of Laplace, LaplaceTruncated, Geometric, "
+        "GeometricTruncated, Gaussian, GaussianAnalytic, GaussianDiscrete, Binary, Exponential and "
+        "PermuteAndFlip"
+    )
+
+
+def _choice(kind: str, given: Any) -> Mechanism:
     if getattr(given, "measure", None) is not None:
         raise ValueError(
             "a measure of the candidates isn't known here. tools.quantile has one: of whole "

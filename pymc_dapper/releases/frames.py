@@ -6,7 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from pymc_dapper.checks import known, pyarrow, shown
+from pymc_dapper.checks import different, known, pyarrow, shown
 
 Columns = dict[str, list[Any]]
 
@@ -100,8 +100,7 @@ def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
     if kind == ".parquet":
         return read
     names, *rows = read.to_numpy().tolist()
-    if len(set(names)) != len(names):
-        raise ValueError(f"{name} must have columns of different names, got {names}")
+    different(names, f"{name} must have columns of different names")
     return {
         each: (_as_labels if each in text_columns else _as_numbers)([row[k] for row in rows])
         for k, each in enumerate(names)

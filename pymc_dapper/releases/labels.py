@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from pymc import Model
 
-from pymc_dapper.checks import shown
+from pymc_dapper.checks import different, shown
+from pymc_dapper.mechanisms.arguments import named_axes
 
 Label = str | int | float | bool
 Coords = Mapping[str, Sequence[Label]]
@@ -16,22 +17,11 @@ Coords = Mapping[str, Sequence[Label]]
 
 def as_dims(name: str, dims: Any, n_axes: int) -> tuple[str | None, ...]:
     """Check a query's dims: a name for each axis, or none at all."""
-    if dims is None:
-        return (None,) * n_axes
-    given = (dims,) if isinstance(dims, str) else dims
-    unnamed = isinstance(given, list | tuple) and all(each is None for each in given)
-    if not isinstance(given, list | tuple) or not (
-        unnamed or all(isinstance(each, str) and each for each in given)
-    ):
-        raise TypeError(f"'{name}': dims must be names, as in dims=('sex', 'age'), got {given!r}")
-    if len(given) != n_axes:
-        raise ValueError(
-            f"'{name}': dims must name each axis of the released values, which have {n_axes}, got "
-            f"{tuple(given)}"
-        )
-    if not unnamed and len(set(given)) != len(given):
-        raise ValueError(f"'{name}': dims must differ from each other, got {tuple(given)}")
-    return tuple(given)
+    unnamed = (None,) * n_axes
+    given = unnamed if dims is None else named_axes(name, dims, n_axes)
+    if given != unnamed and (not all(given) or len(set(given)) != n_axes):
+        raise ValueError(f"'{name}': dims must be different names, one for each axis, got {given}")
+    return given
 
 
 def as_coords(what: str, coords: Any) -> dict[str, tuple[Label, ...]]:
@@ -63,9 +53,7 @@ def as_labels(what: str, labels: Any) -> tuple[Label, ...]:
     if isinstance(labels, np.ndarray) and labels.ndim != 1:
         raise ValueError(f"{what} must be a list of labels, got an array of shape {labels.shape}")
     found = tuple(as_label(what, each) for each in labels)
-    if len(set(found)) != len(found):
-        [again, *_] = [each for k, each in enumerate(found) if each in found[:k]]
-        raise ValueError(f"{what} have {again!r} twice")
+    different(found, f"{what} must be different")
     return found
 
 

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.budget import ApproxDP, Budget, compose
 from pymc_dapper.budget.kinds import check_budget, is_below
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
-from pymc_dapper.checks import known, shown, text
+from pymc_dapper.checks import different, known, shown, text
 from pymc_dapper.releases.labels import as_coords, check_used
 from pymc_dapper.releases.margins import margin
 from pymc_dapper.releases.mechanism_json import (
@@ -72,17 +72,15 @@ class Release:
             raise TypeError(f"queries must be a list of Query, got {shown(self.queries)}")
         if not queries:
             raise ValueError("queries must hold at least one query, got none")
-        names = [query.name for query in queries]
-        if len(set(names)) != len(names):
-            [again, *_] = [name for name in names if names.count(name) > 1]
-            raise ValueError(f"queries must have different names, but '{again}' is there twice")
+        different([query.name for query in queries], "queries must have different names")
         _check_dims(queries)
         budget = self.budget
         check_budget(budget)
+        total = _added_up([query.mechanism.budget for query in queries])
         if budget is None:
-            budget = _added_up([query.mechanism.budget for query in queries])
+            budget = total
         else:
-            _check_budget(budget, queries)
+            _check_budget(budget, total, queries)
         object.__setattr__(self, "queries", tuple(queries))
         object.__setattr__(self, "budget", budget)
 
@@ -370,11 +368,8 @@ def _refuse_constant(word: str) -> Any:
 
 
 def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    content = dict(pairs)
-    if len(content) < len(pairs):
-        [again, *_] = [key for k, (key, _) in enumerate(pairs) if key in dict(pairs[:k])]
-        raise ValueError(f"source has '{again}' twice in one place")
-    return content
+    different([key for key, _ in pairs], "source must have different keys in one place")
+    return dict(pairs)
 
 
 def _check_keys(what: str, content: Mapping[str, Any], keys: Sequence[str]) -> None:
@@ -434,7 +429,7 @@ def _check_dims(queries: Sequence[Query]) -> None:
                 )
 
 
-def _check_budget(budget: Budget, queries: Sequence[Query]) -> None:
+def _check_budget(budget: Budget, total: Budget | None, queries: Sequence[Query]) -> None:
     """Refuse a stated budget that contradicts those of the queries' mechanisms.
 
     Approximate budgets are compared one by one only: the smallest epsilon that holds for all of
@@ -452,7 +447,6 @@ def _check_budget(budget: Budget, queries: Sequence[Query]) -> None:
             )
         if is_below(budget, own):
             raise ValueError(f"budget: {budget} is below that of '{query.name}' alone, {own}")
-    total = _added_up([query.mechanism.budget for query in queries])
     if total is not None and not isinstance(total, ApproxDP) and is_below(budget, total):
         raise ValueError(
             f"budget: {budget} is below what the queries spend together, {total}. If each person "

@@ -81,6 +81,8 @@ def read_release(
     if len(set(keys)) != len(keys) or "" in keys:
         raise ValueError(f"dims must be different names of columns, got {keys}")
     if hasattr(frame, "dims") and hasattr(frame, "coords"):
+        if not hasattr(frame, "data_vars"):
+            frame = frame.to_dataset(name=frame.name or wanted[0])
         taken = _of_xarray(frame, dims, labels)
     else:
         check_used(labels, keys, "isn't among dims")
@@ -123,12 +125,8 @@ def _of_xarray(frame: Any, dims: Any, labels: Mapping[str, Any]) -> Any:
         raise ValueError("dims and coords are those of the xarray: leave them out")
 
     def variable(name: str, what: str) -> Any:
-        if hasattr(frame, "data_vars"):
-            known([name], frame.data_vars, f"{what}: the Dataset has no variable")
-            return frame[name]
-        if what == "values" and (frame.name in (None, name)):
-            return frame
-        raise ValueError(f"{what}: the DataArray is called {frame.name!r}, not {name!r}")
+        known([name], frame.data_vars, f"{what}: there is no variable")
+        return frame[name]
 
     def taken(name: str) -> Any:
         array = variable(name, "values")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymc_dapper.checks import about, finite_number, known, names, shown
+from pymc_dapper.checks import about, different, finite_number, known, names, shown
 from pymc_dapper.mechanisms import IntervalQuantileMechanism, Mechanism
 from pymc_dapper.releases.noise import NOISE
 
@@ -59,8 +59,7 @@ def tumult_mechanisms(
     framework for differential privacy. arXiv:2212.04133.
     """
     columns = (values,) if isinstance(values, str) and values else names(values, "values")
-    if len(set(columns)) != len(columns):
-        raise ValueError(f"values must be different columns, got {columns}")
+    different(columns, "values must be different columns")
     try:
         told = [] if isinstance(noise_info, str | Mapping) else list(noise_info)
     except (TypeError, ValueError):  # a symbolic vector has no length

@@ -12,7 +12,7 @@ from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.named_dims import as_plain
-from pymc_dapper.checks import as_array, no_comparison, places, shown
+from pymc_dapper.checks import as_array, no_comparison, nowhere, shown
 from pymc_dapper.context import check_precision
 from pymc_dapper.statistics.statistic import Array
 
@@ -41,11 +41,9 @@ def as_records(x: Records, name: str, *, max_ndim: int = 2) -> Array:
         if max_ndim == 2:
             expected = "one axis, over records, or two, over records and their columns"
         raise ValueError(f"{name} must have {expected}: it has {x.ndim}")
-    if isinstance(x, np.ndarray) and kind == "f" and np.isnan(x).any():
-        raise ValueError(
-            f"{name} must have no nan in it: {places(np.isnan(x))}. Drop or fill in missing values "
-            "first"
-        )
+    if isinstance(x, np.ndarray) and kind == "f":
+        way_out = ". Drop or fill in missing values first"
+        nowhere(np.isnan(x), f"{name} must have no nan in it", way_out)
     return x
 
 
@@ -57,9 +55,8 @@ def as_categories(x: Records, name: str, k: int, *, max_ndim: int = 2) -> Array:
             f"{name} must hold categories, which are integers, but its dtype is {x.dtype}. To "
             "count real numbers, use histogram"
         )
-    if isinstance(x, np.ndarray) and not np.all((x >= 0) & (x < k)):
-        wrong = places((x < 0) | (x >= k))
-        raise ValueError(f"{name} must hold categories 0, ..., {k - 1}: {wrong}")
+    if isinstance(x, np.ndarray):
+        nowhere((x < 0) | (x >= k), f"{name} must hold categories 0, ..., {k - 1}")
     return x
 
 

@@ -8,7 +8,7 @@ from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import as_array, shown, whole_number
-from pymc_dapper.sensitivity import Neighbours, Sensitivities, check_neighbours, for_either
+from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics import arrays
 from pymc_dapper.statistics.statistic import (
     Array,
@@ -57,8 +57,6 @@ def clamped_sum(
     array(1.5)
     """
     records, low, high = _with_limits(x, lower, upper)
-    if neighbours is not None:
-        check_neighbours(neighbours)
     _check_sum(records, low, high, 1)
     value = _clamp(records, low, high).sum(axis=0)
     if isinstance(records, np.ndarray):
@@ -124,8 +122,6 @@ def clamped_moments(
     """
     order = whole_number(order, "order", at_least=1)
     records, low, high = _with_limits(x, lower, upper)
-    if neighbours is not None:
-        check_neighbours(neighbours)
     low, high = low.astype(np.float64), high.astype(np.float64)
     _check_sum(records, low, high, order)
     clamped = _clamp(records, low, high)

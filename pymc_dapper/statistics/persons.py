@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dapper.checks import places, whole_number
+from pymc_dapper.checks import nowhere, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics.arrays import Records, as_records, module_of, n_columns, n_records
 from pymc_dapper.statistics.statistic import Statistic, column_sensitivities
@@ -65,11 +65,9 @@ def bounded_counts(
         raise ValueError("record must have a row for each person: it has one axis")
     if np.dtype(x.dtype).kind not in "iu":
         raise ValueError(f"record must hold categories, which are integers, not {x.dtype}")
-    if isinstance(x, np.ndarray) and np.any((x < -1) | (x > k)):
-        raise ValueError(
-            f"record must hold categories 0, ..., {k - 1}, and -1 or {k} where there is no record: "
-            f"{places((x < -1) | (x > k))}"
-        )
+    if isinstance(x, np.ndarray):
+        rule = f"categories 0, ..., {k - 1}, and -1 or {k} where there is no record"
+        nowhere((x < -1) | (x > k), f"record must hold {rule}")
     c = whole_number(at_most, "at_most", at_least=1)
     if c > columns:
         raise ValueError(f"at_most must be at most the records of a person, {columns}, got {c}")

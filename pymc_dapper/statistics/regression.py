@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import flag, shown, whole_number
+from pymc_dapper.checks import flag, real_numbers, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either, sensitivities
 from pymc_dapper.statistics import arrays
 from pymc_dapper.statistics.statistic import Statistic
@@ -155,30 +155,15 @@ def _limits(clamp: Any, p: int) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(clamp, Mapping):
         if set(clamp) != {"x", "y"}:
             raise ValueError(f"clamp must have the keys 'x' and 'y', got {list(clamp)}")
-        of_x, of_y = _as_limits(clamp["x"]), _as_limits(clamp["y"])
+        of_x, of_y = (real_numbers(clamp[name], f"clamp[{name!r}]") for name in "xy")
     else:
-        of_x = of_y = _as_limits(clamp)
-        if of_x.shape != (2,):
-            raise ValueError(
-                "clamp must be one pair (lower, upper) for all columns, or a mapping "
-                f"{{'x': ..., 'y': ...}} to pairs, got {shown(clamp)}"
-            )
+        of_x = of_y = real_numbers(clamp, "clamp")
     if of_y.shape != (2,) or of_x.shape not in ((2,), (p, 2)):
         raise ValueError(
-            "clamp must give one pair (lower, upper) for y, and for x one pair or one per column, "
-            f"{p}; got {shown(clamp)}"
+            "clamp must be one pair (lower, upper) for all columns, or a mapping {'x': ..., 'y': "
+            f"...}} with one pair for y, and for x one pair or one per column, {p}; got "
+            f"{shown(clamp)}"
         )
     low, high = np.vstack([of_y, np.broadcast_to(of_x, (p, 2))]).T
     arrays.check_limits(low, high, "clamp", clamp)
     return low, high
-
-
-def _as_limits(limits: Any) -> np.ndarray:
-    if np.ma.is_masked(limits):
-        raise ValueError("clamp must hold pairs of numbers (lower, upper), but some are masked")
-    try:
-        return np.asarray(limits, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"clamp must hold pairs of numbers (lower, upper), got {shown(limits)}"
-        ) from error

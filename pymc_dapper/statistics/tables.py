@@ -12,7 +12,7 @@ from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.entries import CellOf
-from pymc_dapper.checks import choice, real_numbers, shown, whole_number
+from pymc_dapper.checks import choice, increasing, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics import arrays
 from pymc_dapper.statistics.statistic import Array, Statistic, column_sensitivities
@@ -253,9 +253,7 @@ def histogram(
     array([2, 3])
     """
     records = arrays.as_records(x, "x")
-    cuts = real_numbers(edges, "edges")
-    if cuts.ndim != 1 or len(cuts) < 2 or not np.all(cuts[1:] > cuts[:-1]):
-        raise ValueError(f"edges must be two numbers or more, increasing, got {shown(edges)}")
+    cuts = increasing(edges, "edges", at_least=2, finite=False)
     choice(outside, "outside", ("drop", "end_bins"))
     if outside == "end_bins":
         cuts[0], cuts[-1] = -np.inf, np.inf

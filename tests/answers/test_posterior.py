@@ -294,7 +294,7 @@ MISTAKES = [
     ),
     (lambda: margins("cells", "rows").posterior(), "say margins=True if all queries are margins"),
     (lambda: margins("rows", "columns").posterior(total=9, margins=False), "total is of one table"),
-    (lambda: release([5.0, np.nan]).posterior(), "must be finite numbers, but .* nan"),
+    (lambda: release([5.0, np.nan]).posterior(), "must be finite numbers, but nan"),
     (
         lambda: release([1.0, 2.0], pmd.KNormMechanism(2.0, norm=2)).posterior(),
         "KNormMechanism doesn't release each cell by itself",

@@ -60,7 +60,7 @@ def test_mechanisms_are_read(given, expected):
         (
             library("LaplaceFolded"),
             ValueError,
-            "of diffprivlib's 'LaplaceFolded', but Laplace",
+            "diffprivlib's LaplaceFolded: there is no likelihood of it here, but of Laplace",
         ),
         (library("Laplace", sensitivity=0), ValueError, "Laplace: scale"),
         (

@@ -15,7 +15,7 @@ def test_dims_name_each_axis():
         ("a", ValueError),
         (("a", "a"), ValueError),
         ((1, 2), TypeError),
-        (("a", None), TypeError),
+        (("a", None), ValueError),
     ]:
         with pytest.raises(error, match=r"^'q': dims"):
             as_dims("q", dims, 2)
@@ -31,7 +31,7 @@ def test_labels_are_plain_python():
 @pytest.mark.parametrize(
     ("labels", "error", "message"),
     [
-        (["a", "b", "a"], ValueError, "'a' twice"),
+        (["a", "b", "a"], ValueError, "'a' is there twice"),
         ([1, np.nan], ValueError, "missing"),
         ([None], ValueError, "missing"),
         ("ab", TypeError, "a list of labels"),

@@ -138,7 +138,10 @@ QUERY = "queries__0__"
         (changed(**{QUERY + "name": None}), "name of a query"),
         (changed(version=True), "version True of the schema"),
         (changed(coords={"sex": ["m", "f"], "age": [1]}), "'age', which is a dim of no query"),
-        (changed().replace('"version": 1', '"version": 2, "version": 1'), "has 'version' twice"),
+        (
+            changed().replace('"version": 1', '"version": 2, "version": 1'),
+            "'version' is there twice",
+        ),
         ("{", "isn't JSON"),
         ("{}", "'schema' must be"),
     ],
