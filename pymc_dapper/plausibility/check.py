@@ -77,22 +77,17 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     """
     check_overflow(model, values)
     releases = list(find_releases(model, values))
-    known = list(find_equalities(model, values)) if releases else []
-    statistics = [*(x.statistic for x in releases), *(x.statistic for x in known)]
-    draws = _prior_draws(model, statistics, values) if releases else []
-    n = len(releases)
+    found = [*releases, *find_equalities(model, values)] if releases else []
+    draws = _prior_draws(model, [x.statistic for x in found], values) if releases else []
     told = [
-        Told(f"'{x.name}' tells", drawn, x.value, True)
-        for x, drawn in zip(known, draws[n:], strict=True)
+        Told(f"'{x.name}' {'was released' if x.noise else 'tells'}", drawn, x.known, not x.noise)
+        for x, drawn in zip(found, draws, strict=True)
     ]
-    released = [
-        Told(f"'{x.name}' was released", drawn, x.known, False)
-        for x, drawn in zip(releases, draws, strict=False)
-    ]
+    released, exact = told[: len(releases)], told[len(releases) :]
     comparisons, noise_law = [], cache(NoiseLaw)  # tables with the same noise share its law
     for k, release in enumerate(releases):
         extremes = partial(at_extremes, model, release.statistic, values)
-        others = [*told, *(x for i, x in enumerate(released) if i != k)]
+        others = [*exact, *(x for i, x in enumerate(released) if i != k)]
         comparison = _Comparison(release, draws[k], latent, extremes, others, noise_law)
         complaint = comparison.complaint()
         if complaint is not None:

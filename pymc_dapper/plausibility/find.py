@@ -25,7 +25,7 @@ from pymc_dapper.plausibility.noise_law import NoiseLaw
 
 @dataclass(frozen=True)
 class ModelRelease:
-    """A release: a statistic to which noise of a known law was added."""
+    """A release: a statistic to which noise of a known law was added, or none."""
 
     name: str
     """Name of the Potential or observed variable."""
@@ -35,9 +35,9 @@ class ModelRelease:
     highest: np.ndarray
     """Lower and upper limit of each noisy value. Both are the released value, unless it was
     clamped, suppressed or published by another rule."""
-    noise: Callable[[np.ndarray], np.ndarray]
+    noise: Callable[[np.ndarray], np.ndarray] | None
     """``noise(difference) -> ndarray``: the log-density of the noise, for each entry or as a
-    sum."""
+    sum. None if the statistic is known exactly."""
 
     @property
     def known(self) -> np.ndarray:
@@ -45,19 +45,7 @@ class ModelRelease:
         return np.where(self.lowest == self.highest, self.lowest, np.nan)
 
 
-@dataclass(frozen=True)
-class Equality:
-    """A function of latent variables that a Potential sets equal to known numbers."""
-
-    name: str
-    """Name of the Potential."""
-    statistic: TensorVariable
-    """The function, in terms of random variables."""
-    value: np.ndarray
-    """The known numbers."""
-
-
-def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[Equality]:
+def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
     """Find Potentials that set functions of latent variables equal to numbers, as invariants do."""
     constants = view_of(model).dims
     latent = {model.values_to_rvs[value] for value in values}
@@ -70,7 +58,8 @@ def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[
             fits = all(of_known or not of_statistic for of_statistic, of_known in single)
             if any(on_latent) and fits and set(ancestors([known])).isdisjoint(model.free_RVs):
                 [statistic] = rebuild([statistic], constants)
-                yield Equality(potential.name, statistic, _function(model, [], known)())
+                value = _function(model, [], known)()
+                yield ModelRelease(potential.name, statistic, value, value, None)
 
 
 def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:

@@ -14,6 +14,7 @@ from pymc_dapper.releases.labels import Coords, as_coords, check_used
 from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
+from pymc_dapper.releases.tables import read_release
 
 DISTRIBUTIONS: dict[str, Any] = {
     "Integer Laplace": NOISE["discrete laplace"],
@@ -130,14 +131,12 @@ def read_opendp(
                 )
             queries.append(Query(name, found[0], mechanism))
             continue
-        cells = Cells(name, groups, labels)
-        if thresholds[k] is None and by_count is not None and cells.missing() is not None:
-            cells = Cells(name, _joined(groups))
-        array = cells.fill(found)
-        missing_group = cells.missing() or cells.empty(array)
-        if thresholds[k] is None and missing_group is not None:
-            raise ValueError(f"'{name}': there is no value of {missing_group}")
-        queries.append(Query(name, array, mechanism, cells.dims, cells.coords))
+        keys, own = groups, labels
+        left_out = thresholds[k] is None and by_count is not None
+        if left_out and Cells(name, groups, labels).missing() is not None:
+            keys, own = _joined(groups), {}
+        rows = {**keys, name: found}
+        queries += read_release(rows, values=name, noise=mechanism, dims=list(keys), coords=own)
     return Release(queries, budget)
 
 

@@ -223,7 +223,7 @@ def test_a_quantile_of_each_group():
     [
         (lambda: QuantileMechanism([1.0, 3.0, 2.0], 0.5, 1.0), "must increase.*1 of 3 don't|doesn"),
         (lambda: QuantileMechanism([1.0, 1.0], 0.5, 1.0), "must increase"),
-        (lambda: QuantileMechanism([1.0], 0.5, 1.0), "two numbers or more"),
+        (lambda: QuantileMechanism([1.0], 0.5, 1.0), "2 numbers or more"),
         (lambda: QuantileMechanism([1.0, np.nan], 0.5, 1.0), "candidates must be"),
         (lambda: QuantileMechanism([[1.0, 2.0]], 0.5, 1.0), "candidates must be a vector"),
         (lambda: QuantileMechanism(CANDIDATES, 1.5, 1.0), "alpha must be a finite number"),
