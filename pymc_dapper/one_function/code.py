@@ -35,8 +35,6 @@ class Code:
         self.keys: dict[str, str | None] = {}
         """Cache keys of these; None for objects that can't be cached."""
         self._referred: dict[tuple[str, str | None], str] = {}
-        self.in_python: dict[str, Any] = {}
-        """Replacements for functions that only numba can call, to run the source in Python."""
 
     @property
     def lines(self) -> list[str]:
@@ -54,13 +52,12 @@ class Code:
         self._count += 1
         return f"{kind}{self._count}"
 
-    def refer(self, kind: str, value: Any, key: str | None, in_python: Any = None) -> str:
+    def refer(self, kind: str, value: Any, key: str | None) -> str:
         """Name a constant or a function that the source refers to."""
         if key is not None and (kind, key) in self._referred:
             return self._referred[kind, key]
         name = self._referred[kind, key] = self.new_name(kind)
         self.names[name], self.keys[name] = value, key
-        self.in_python[name] = value if in_python is None else in_python
         return name
 
     def add(self, line: str, depth: int | None = None) -> None:

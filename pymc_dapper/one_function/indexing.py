@@ -157,16 +157,10 @@ def _slice(code: Code, entry: slice, length: Length) -> tuple[Length, Callable[[
         first: Length = taken.start
         count: Length = len(taken)
     else:
-        last: Length = length if step > 0 else code.evaluate(f"{length} - 1").text
-        least = 0 if step > 0 else -1
-        first = _clipped(code, start, 0 if step > 0 else last, length, least, last)
-        end = _clipped(code, stop, last if step > 0 else -1, length, least, last)
-        over = f"{end} - {first}" if step > 0 else f"{first} - {end}"
-        size = abs(step)
-        many = f"({over})" if size == 1 else f"(({over} + {size - 1}) // {size})"
-        count = code.evaluate(f"({many} if {over} > 0 else 0)", kind="n").text
-        if start is None and step == 1 and isinstance(end, str):
-            count = end
+        low, high = (x.text if isinstance(x, Term) else x for x in (start, stop))
+        taken_at = code.evaluate(f"slice({low}, {high}, {step}).indices({length})").text
+        first = 0 if start is None and step > 0 else code.evaluate(f"{taken_at}[0]").text
+        count = code.evaluate(f"len(range(*{taken_at}))", kind="n").text
 
     def origin(k: Term) -> Term:
         if k.text.isdigit() and isinstance(first, int):
@@ -181,21 +175,3 @@ def _slice(code: Code, entry: slice, length: Length) -> tuple[Length, Callable[[
         return code.evaluate(f"{first} + {moved}", k)
 
     return count, origin
-
-
-def _clipped(
-    code: Code, at: Any, default: Length, length: Length, least: int, last: Length
-) -> Length:
-    """Bring an end of a slice into the range of an axis."""
-    if at is None:
-        return default
-    if isinstance(at, int):
-        if at >= 0:
-            text = f"({at} if {at} < {last} else {last})"
-        else:
-            text = f"({length} - {-at} if {length} - {-at} > {least} else {least})"
-        return code.evaluate(text).text
-    moved = code.evaluate(f"({at.text} + {length} if {at.text} < 0 else {at.text})", at).text
-    return code.evaluate(
-        f"({least} if {moved} < {least} else {last} if {moved} > {last} else {moved})"
-    ).text

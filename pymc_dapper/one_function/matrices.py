@@ -12,7 +12,7 @@ from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.indexing import unify
 from pymc_dapper.one_function.operations import NotWrittenError, dtype_of, written
 from pymc_dapper.one_function.reductions import REGISTERS
-from pymc_dapper.one_function.scalars import cast, converted
+from pymc_dapper.one_function.scalars import cast
 from pymc_dapper.one_function.values import (
     NOTHING,
     Index,
@@ -23,7 +23,6 @@ from pymc_dapper.one_function.values import (
     in_memory,
     place,
     separate,
-    view,
 )
 
 UNROLLED = 8
@@ -120,7 +119,8 @@ def _dot(op: Dot, node: Apply, code: Code, inputs: list[Value]) -> Value:
             return code.evaluate(narrow, i, j)
 
         return Value(code, dtype, (m, n), entry, 2 * inner + x.weight + y.weight)
-    if dtype != "float64" or (0 in x.shape or 0 in y.shape):
+    is_vector = m == 1 or n == 1
+    if dtype != "float64" or 0 in (*x.shape, *y.shape) or not (few or is_vector):
         raise NotWrittenError
     if few:
         places = [(i, j) for i in range(m) for j in range(n)]  # type: ignore[arg-type]
@@ -131,12 +131,7 @@ def _dot(op: Dot, node: Apply, code: Code, inputs: list[Value]) -> Value:
             for name, (i, j) in zip(totals, places, strict=True):
                 code.add(f"{name} = {name} + {product(Term(str(i)), Term(str(j)), k)}")
         return separate(code, dtype, [m, n], [code.evaluate(total) for total in totals])
-    if m == 1 or n == 1:
-        return _matrix_by_vector(code, x, y, inner, product)
-    a, b = (_for_blas(code, each) for each in (x, y))
-    name = code.new_name("a")
-    code.add(f"{name} = np.dot({a}, {b})")
-    return in_memory(code, name, dtype, (m, n))
+    return _matrix_by_vector(code, x, y, inner, product)
 
 
 def _matrix_by_vector(code: Code, x: Value, y: Value, inner: Length, product: Any) -> Value:
@@ -158,16 +153,3 @@ def _matrix_by_vector(code: Code, x: Value, y: Value, inner: Length, product: An
             at = place(name, [i, j])
             code.add(f"{at} = {at} + {product(i, j, k)}")
     return in_memory(code, name, "float64", (m, n))
-
-
-def _for_blas(code: Code, x: Value) -> str:
-    """Have a matrix in memory as doubles."""
-    if x.dtype != "float64":
-        old = x
-        x = view(
-            old,
-            old.shape,
-            lambda index: converted(code, old.entry(index), old.dtype, "float64"),
-            dtype="float64",
-        )
-    return x.store()

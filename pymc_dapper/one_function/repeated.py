@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from heapq import heapify, heappop, heappush
+from graphlib import TopologicalSorter
 from typing import Any
 
 import numpy as np
@@ -180,24 +180,9 @@ class _Order:
         return None if x.owner is None else self.steps[x.owner]
 
     def sorted(self) -> list[Step]:
-        """Return the steps, each after those that it depends on, else in the order they had."""
-        place = {step: k for k, step in enumerate(self.steps.values())}
-        at = {k: step for step, k in place.items()}
-        waits = {step: {self.step(x) for x in step.inputs} - {None} for step in place}
-        followers: dict[Step | None, list[Step]] = defaultdict(list)
-        for step, before in waits.items():
-            for each in before:
-                followers[each].append(step)
-        ready = [k for step, k in place.items() if not waits[step]]
-        heapify(ready)
-        result = []
-        while ready:
-            result.append(at[heappop(ready)])
-            for step in followers[result[-1]]:
-                waits[step].discard(result[-1])
-                if not waits[step]:
-                    heappush(ready, place[step])
-        return result
+        """Return the steps, each after those that it depends on."""
+        before = {step: [self.step(x) for x in step.inputs] for step in self.steps.values()}
+        return [step for step in TopologicalSorter(before).static_order() if step is not None]
 
     def _find_above(self) -> None:
         own: dict[Step, int] = defaultdict(int)

@@ -2,7 +2,7 @@
 
 import re
 from ast import literal_eval
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -138,7 +138,7 @@ def _expression(
         case ps.Reciprocal() if output == "float64":
             return f"(1.0 / {alike[0]})"
         case ps.Pow() if output == "float64" and {*map(_number, alike)} == {None}:
-            power = code.refer("f", _power, "x**y without fastmath", _power.py_func)
+            power = code.refer("f", _power, "x**y without fastmath")
             return f"{power}({alike[0]}, {alike[1]})"
         case ps.Pow() if output == "float64":
             return f"({alike[0]} ** {alike[1]})"
@@ -163,9 +163,4 @@ def _call(code: Code, op: ps.ScalarOp, x: list[str], inputs: Sequence[str]) -> s
     """Call PyTensor's own function of an operation."""
     node = op.make_node(*(ps.get_scalar_type(each)() for each in inputs))
     function, key = numba_funcify_and_cache_key(op, node=node)
-    return f"{code.refer('f', function, key, _in_python(op, node))}({', '.join(x)})"
-
-
-def _in_python(op: ps.ScalarOp, node: Any) -> Callable:
-    dtype = node.outputs[0].type.dtype
-    return lambda *x: np.asarray(op.impl(*x)).astype(dtype)[()]
+    return f"{code.refer('f', function, key)}({', '.join(x)})"

@@ -103,8 +103,8 @@ class Value:
     def write(self, name: str, first: Index) -> None:
         """Write all entries into an array, from an index on."""
         if self.stored is not None and self.ndim:
-            function, in_python = copying(self.ndim)
-            copy = self.code.refer("r", function, in_python.__source__, in_python)
+            function = copying(self.ndim)
+            copy = self.code.refer("r", function, function.py_func.__source__)
             at = ", ".join(f"np.int64({k.text})" for k in first)  # numba compiles for each literal
             self.code.add(f"{copy}({name}, {self.stored}, {at})")
             return
@@ -165,11 +165,8 @@ class Loops:
 
 
 @cache
-def copying(ndim: int) -> tuple[Any, Any]:
-    """Make a function that writes an array with some number of axes into another, from an index on.
-
-    For numba, and in Python with its source.
-    """
+def copying(ndim: int) -> Any:
+    """Make a function that writes an array of so many axes into another, from an index on."""
     axes = range(ndim)
     at = ", ".join(f"i{k} + first{k}" for k in axes)
     source = "\n".join(
@@ -180,7 +177,7 @@ def copying(ndim: int) -> tuple[Any, Any]:
         ]
     )
     copy = compile_numba_function_src(source, "repeated_copy", {"__name__": __name__})
-    return numba_njit(copy), copy
+    return numba_njit(copy)
 
 
 def indices(shape: Sequence[Length]) -> list[list[Term]]:

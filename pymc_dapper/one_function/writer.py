@@ -1,7 +1,7 @@
 """A whole graph as the source of one function."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
@@ -50,8 +50,6 @@ class Written:
     """Its definition."""
     names: dict[str, Any]
     """Objects to which the source refers."""
-    in_python: dict[str, Any]
-    """The same when the source is run in Python."""
     key: str | None
     """Identifies the machine code; None if it can't be cached."""
 
@@ -84,8 +82,7 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
         # In this module's name: numba's cache looks for the module of a function.
         identity = (source, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
         key = sha256(repr(identity).encode()).hexdigest()
-    usual = {"np": np, "__name__": __name__}
-    return Written(name, source, usual | code.names, usual | code.in_python, key)
+    return Written(name, source, {"np": np, "__name__": __name__, **code.names}, key)
 
 
 def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
@@ -98,12 +95,6 @@ def _for_numba(text: Written) -> Any:
     names = dict(text.names)
     python = compile_numba_function_src(text.source, text.name, names, cache_key=text.key)
     return numba_njit(python, error_model="numpy")
-
-
-def _for_python(text: Written) -> Callable:
-    names = dict(text.in_python)
-    exec(text.source, names)
-    return names[text.name]
 
 
 def _argument(code: Code, x: Variable, name: str) -> Any:
@@ -219,13 +210,13 @@ def _function_of(code: Code, node: Apply) -> str:
     function, key = numba_funcify_ensure_cache(node.op, node=node)
     if key is not None:  # PyTensor's key is of the operation, whatever its inputs
         key = f"{key} {[(x.type.ndim, x.type.dtype) for x in _arrays(node)]}"
-    return code.refer("f", function, key, _performed(node))
+    return code.refer("f", function, key)
 
 
 def _function_of_parts(code: Code, graph: AbstractFunctionGraph) -> str:
     """Refer to the function that all parts of a graph are that are alike."""
     text = write(graph, "repeated", squeeze=True)
-    return code.refer("r", _for_numba(text), text.key, _for_python(text))
+    return code.refer("r", _for_numba(text), text.key)
 
 
 def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
@@ -256,15 +247,3 @@ def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
 
 def _arrays(node: Apply) -> list[Variable]:
     return [x for x in node.inputs if isinstance(x.type, DenseTensorType)]
-
-
-def _performed(node: Apply) -> Callable:
-    """Evaluate an operation in Python."""
-
-    def perform(*inputs: Any) -> Any:
-        storage: list[list] = [[None] for _ in node.outputs]
-        node.op.perform(node, list(inputs), storage)
-        results = [each[0] for each in storage]
-        return results if len(results) > 1 else results[0]
-
-    return perform

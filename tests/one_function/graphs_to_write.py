@@ -3,14 +3,17 @@
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
+import pytest
+from numba.extending import is_jitted
 from pytensor.compile.mode import Mode
 from pytensor.graph.fg import FunctionGraph
 from pytensor.raise_op import Assert
 from pytensor.tensor.basic import Join, split
 
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.one_function import scalars, writer
 from pymc_dapper.one_function.linker import ONE_FUNCTION
-from pymc_dapper.one_function.writer import write
 
 RNG = np.random.default_rng(1)
 VALUES = {
@@ -509,12 +512,47 @@ def graphs(
     return found
 
 
+PERFORMED = {}
+"""PyTensor's functions for numba, each with what evaluates its operation in Python."""
+
+
+def _noting(make):
+    def noted(op, node):
+        def performed(*inputs):
+            storage = [[None] for _ in node.outputs]
+            op.perform(node, list(inputs), storage)
+            results = [each[0] for each in storage]
+            return results if len(results) > 1 else results[0]
+
+        function, key = make(op, node=node)
+        PERFORMED[function] = performed
+        return function, key
+
+    return noted
+
+
+def written(graph):
+    """Write a graph, and note what its functions of PyTensor's do."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in (
+            (writer, "numba_funcify_ensure_cache"),
+            (scalars, "numba_funcify_and_cache_key"),
+        ):
+            patch.setattr(module, name, _noting(getattr(module, name)))
+        return writer.write(graph, "one_function")
+
+
+def as_python(text):
+    """Make a function in Python of what was written."""
+    names = {name: in_python(x, PERFORMED) if is_jitted(x) else x for name, x in text.names.items()}
+    exec(text.source, names)
+    return names["one_function"]
+
+
 def values_of(text, inputs, given):
     """Evaluate source in Python."""
-    names = dict(text.in_python)
-    exec(text.source, names)
     with np.errstate(all="ignore"):
-        return names["one_function"](*[given[x.name] for x in inputs])
+        return as_python(text)(*[given[x.name] for x in inputs])
 
 
 def expected(inputs, outputs):
@@ -531,7 +569,7 @@ def as_written(inputs, outputs, rewrite):
     graph = FunctionGraph(inputs, outputs, clone=True)
     if rewrite:
         graph = rewritten(inputs, outputs, ONE_FUNCTION)
-    return write(graph, "one_function")
+    return written(graph)
 
 
 def close(mine, theirs):

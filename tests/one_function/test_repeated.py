@@ -13,8 +13,7 @@ from pymc_dapper.backend.generators import drawn_noise
 from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.one_function.linker import ONE_FUNCTION, _rewrite, call_parts
 from pymc_dapper.one_function.repeated import Call, CallParts, Part, steps_of
-from pymc_dapper.one_function.writer import write
-from tests.one_function.graphs_to_write import values_of
+from tests.one_function.graphs_to_write import values_of, written
 
 
 def tables(n_columns, n_records=30):
@@ -53,7 +52,7 @@ def graph_of(inputs, outputs):
 def text_of(inputs, outputs):
     graph = graph_of(inputs, outputs)
     CallParts(as_it_is).apply(graph)
-    return write(graph, "one_function")
+    return written(graph)
 
 
 def test_inputs_of_another_shape_are_refused_where_parts_take_them():
@@ -79,7 +78,7 @@ def test_a_rewritten_part_may_need_less_than_it_is_handed():
     assert any(set(of.inputs) - set(of.clients) for of in calls)
     given = {x.name: np.full(x.type.shape, 0.3) for x in (*xs, *numbers)}
     function = pytensor.function([*xs, *numbers], outputs, mode="FAST_COMPILE")
-    mine = values_of(write(graph, "one_function"), [*xs, *numbers], given)
+    mine = values_of(written(graph), [*xs, *numbers], given)
     np.testing.assert_allclose(mine, function(*given.values()), rtol=1e-12)
 
 

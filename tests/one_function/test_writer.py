@@ -14,8 +14,15 @@ from pytensor.graph.fg import FunctionGraph
 
 from pymc_dapper.one_function.linker import ONE_FUNCTION
 from pymc_dapper.one_function.values import Value
-from pymc_dapper.one_function.writer import write
-from tests.one_function.graphs_to_write import VALUES, close, expected, graphs, variables
+from tests.one_function.graphs_to_write import (
+    VALUES,
+    as_python,
+    close,
+    expected,
+    graphs,
+    variables,
+    written,
+)
 
 COMPILED = (
     *("isnan of special numbers", "sums of bools", "max of special numbers", "gradient"),
@@ -44,34 +51,33 @@ def test_compiled_it_has_the_same_values():
         np.testing.assert_array_equal(value, VALUES[name])
 
 
-def written(build, **types):
+def text_of(build, **types):
     inputs = [pt.tensor(name, dtype="float64", shape=shape) for name, shape in types.items()]
-    return write(FunctionGraph(inputs, build(*inputs), clone=True), "one_function")
+    return written(FunctionGraph(inputs, build(*inputs), clone=True))
 
 
 def test_the_key_is_of_all_that_is_compiled():
     keys = {
-        written(lambda x: [x + 1], x=(None,)).key,
-        written(lambda x: [x + 2], x=(None,)).key,
-        written(lambda x: [x + 1], x=(3,)).key,
-        written(lambda x: [x + np.arange(3.0)], x=(3,)).key,
-        written(lambda x: [x + np.arange(3.0)[::-1].copy()], x=(3,)).key,
-        written(lambda x: [pt.psi(x)], x=(3,)).key,
-        written(lambda x: [pt.erfinv(x)], x=(3,)).key,
+        text_of(lambda x: [x + 1], x=(None,)).key,
+        text_of(lambda x: [x + 2], x=(None,)).key,
+        text_of(lambda x: [x + 1], x=(3,)).key,
+        text_of(lambda x: [x + np.arange(3.0)], x=(3,)).key,
+        text_of(lambda x: [x + np.arange(3.0)[::-1].copy()], x=(3,)).key,
+        text_of(lambda x: [pt.psi(x)], x=(3,)).key,
+        text_of(lambda x: [pt.erfinv(x)], x=(3,)).key,
     }
     assert None not in keys
     assert len(keys) == 7
-    assert written(lambda x: [x + 1], x=(3,)).key in keys
+    assert text_of(lambda x: [x + 1], x=(3,)).key in keys
     assert all(len(key) == len(sha256().hexdigest()) for key in keys)
 
 
 def test_an_input_of_another_shape_is_refused():
     """Where its type says which it is, as loops rely on it."""
-    text = written(lambda x: [x.sum()], x=(3,))
-    names = dict(text.in_python)
-    exec(text.source, names)
+    text = text_of(lambda x: [x.sum()], x=(3,))
+    function = as_python(text)
     with pytest.raises(ValueError, match="another shape"):
-        names["one_function"](np.zeros(2))
+        function(np.zeros(2))
 
 
 @pytest.mark.parametrize(
@@ -87,19 +93,17 @@ def test_an_input_of_another_shape_is_refused():
     ],
 )
 def test_shapes_that_do_not_fit_are_errors(build, error):
-    text = written(build, x=(None,), y=(None,))
-    names = dict(text.in_python)
-    exec(text.source, names)
+    text = text_of(build, x=(None,), y=(None,))
+    function = as_python(text)
     with pytest.raises((ValueError, IndexError), match=error):
-        names["one_function"](np.arange(5.0), np.full(3, 7.0))
+        function(np.arange(5.0), np.full(3, 7.0))
 
 
 def test_outputs_share_no_memory_with_inputs_but_where_they_are_inputs():
-    text = written(lambda x: [x[1:], x[None], x.reshape((2, 2)), x.T, x, x * 1], x=(4,))
-    names = dict(text.in_python)
-    exec(text.source, names)
+    text = text_of(lambda x: [x[1:], x[None], x.reshape((2, 2)), x.T, x, x * 1], x=(4,))
+    function = as_python(text)
     given = np.arange(4.0)
-    *views, same, product = names["one_function"](given)
+    *views, same, product = function(given)
     assert same is given
     assert not any(np.shares_memory(each, given) for each in [*views[:3], product])
 
@@ -128,7 +132,7 @@ def test_work_and_length_are_linear_in_the_graph(n_groups, monkeypatch):
 
     def written_of(n_steps):
         counts.clear()
-        text = write(epidemic(n_steps, n_groups), "one_function")
+        text = written(epidemic(n_steps, n_groups))
         return np.array([counts["entries"], text.source.count("\n")])
 
     few = written_of(40)
@@ -150,12 +154,11 @@ def test_a_deep_graph_needs_no_deep_stack():
     usual = sys.getrecursionlimit()
     sys.setrecursionlimit(len(inspect.stack(0)) + 300)
     try:
-        text = write(graph, "one_function")
+        text = written(graph)
     finally:
         sys.setrecursionlimit(usual)
-    names = dict(text.in_python)
-    exec(text.source, names)
-    for found in names["one_function"](given, given):
+    function = as_python(text)
+    for found in function(given, given):
         np.testing.assert_array_equal(found, expected)
 
 
@@ -163,7 +166,7 @@ def test_a_vector_and_an_array_are_cumulated_by_functions_of_their_own():
     """PyTensor has one key for both: told apart by that, one of them can't be compiled."""
 
     def n_functions(**types):
-        text = written(lambda *inputs: [pt.cumsum(x, axis=0) for x in inputs], **types)
+        text = text_of(lambda *inputs: [pt.cumsum(x, axis=0) for x in inputs], **types)
         return sum(hasattr(x, "py_func") for x in text.names.values())
 
     assert n_functions(x=(None,), y=(None, 2, None)) == 2
