@@ -29,8 +29,8 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     graphs, values = _written(conditional), conditional.view.values.values()
     read = [*conditional.parameters, *(conditional.to_values or ())]
     form = as_function([*read, *graphs], [*conditional.thetas, *conditional.values])
-    family = conditional.draw, conditional.log_density
-    compared = answer(conditional.model, ("compared", *family), list[Any])
+    family = conditional.family
+    compared = answer(conditional.model, ("compared", family), list[Any])
     if any(same_function(form, known) for known in compared):
         return
     names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
@@ -49,7 +49,7 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
         try:
             evaluate = compile_in_python(model, conditional.given, conditional.parameters)
             parameters = [np.asarray(x) for x in evaluate(*given)]
-            first, second = (conditional.draw(rng, *parameters) for _ in range(2))
+            first, second = (family.draw(rng, *parameters) for _ in range(2))
         except FAILURES as error:
             raise NotConjugateError(
                 f"the conditional of {names} can't be drawn from: {error}. Look for data, or a "
@@ -58,13 +58,13 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
         expected = [log_density(state, conditional.split(theta)) for theta in (first, second)]
         if not np.all(np.isfinite(expected)):
             continue
-        computed = [conditional.log_density(theta, *parameters) for theta in (first, second)]
+        computed = [family.log_density(theta, *parameters) for theta in (first, second)]
         scale = 1 + max(abs(x) for x in (*expected, *computed))
         if abs((expected[1] - expected[0]) - (computed[1] - computed[0])) > tolerance * scale:
             raise NotConjugateError(
                 f"the conditional of {names} was read wrongly: between two values of it the "
                 f"model's log-density changes by {expected[1] - expected[0]:.10g}, the "
-                f"{conditional.family} conditional's by {computed[1] - computed[0]:.10g}. Nothing "
+                f"{family.name} conditional's by {computed[1] - computed[0]:.10g}. Nothing "
                 "has been sampled. Either a rule registered with `conjugate_rule` is wrong, or "
                 "this is a fault of pymc_dapper's: please report the model"
             )

@@ -94,15 +94,14 @@ def read_children(
         if parameters.keys().isdisjoint(ancestors([rv])):
             continue
         inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
-        is_child = depends(read(inputs))
-        if not is_child and rv not in parameters:
-            [value] = read([rv])
-            if depends([value]):
-                raise _moved(rv.name, names)
-            continue
         value = parameters[rv] if rv in parameters else read([rv])[0]
         if rv not in parameters and depends([value]):
-            raise _moved(rv.name, names)
+            raise NotConjugateError(
+                f"the bounds of '{rv.name}' depend on {names}, and so does its value: its "
+                "likelihood isn't a function of its value alone"
+            )
+        if rv not in parameters and not depends(read(inputs)):
+            continue
         dist_params = _parameters_of(rv)
         if dist_params is None:
             raise NotConjugateError(
@@ -124,13 +123,6 @@ def _parameters_of(rv: TensorVariable) -> Sequence[Variable] | None:
     except ValueError:  # it has no signature
         return None
     return parameters
-
-
-def _moved(name: str, parameters: str) -> NotConjugateError:
-    return NotConjugateError(
-        f"the bounds of '{name}' depend on {parameters}, and so does its value: its likelihood "
-        "isn't a function of its value alone"
-    )
 
 
 def _names(rvs: Sequence[TensorVariable]) -> str:

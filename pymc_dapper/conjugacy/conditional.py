@@ -1,6 +1,6 @@
 """A parameter's conditional distribution given everything else, if it is conjugate."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from pymc import Model
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import Interval, Transform, default_transform
-from pymc_dapper.conjugacy import gaussian, kernels
+from pymc_dapper.conjugacy import gaussian
 from pymc_dapper.conjugacy.children import Child, read_children, read_link
 from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
@@ -30,7 +30,8 @@ class Conditional(Reading):
     """The parameters: random variables."""
     shapes: tuple[tuple[int, ...], ...]
     """Their shapes."""
-    family: str
+    family: Family
+    """Several parameters are one vector, flattened and joined."""
     children: tuple[str, ...]
     """Names of the variables whose distribution depends on them."""
     parameters: tuple[TensorVariable, ...]
@@ -39,12 +40,6 @@ class Conditional(Reading):
     """Value variables as functions of ``thetas``; None if nothing is transformed."""
     thetas: tuple[TensorVariable, ...]
     """Variables for draws of the parameters."""
-    draw: Callable[..., np.ndarray]
-    log_density: Callable[..., float]
-    """See :class:`~pymc_dapper.conjugacy.families.Family`. Several parameters are one vector,
-    flattened and joined."""
-    kernel: Callable[..., None] | None
-    """See there, too: what draws in compiled code."""
     given: tuple[TensorVariable, ...]
     """Value variables of the other variables that the graphs depend on."""
     present: Present
@@ -131,25 +126,15 @@ def _read_conditional(
     children = [child for child in family if child.name not in names]
     priors = [child for child in family if child.name in names]
 
-    draw: Callable[..., np.ndarray]
-    log_density: Callable[..., float]
-    kernel: Callable[..., None] | None
     if isinstance(rvs[0].owner.op, gaussian.NORMAL):
         residuals = gaussian.read_residuals(family, thetas)
         if len(rvs) == 1 and all(r.entries is not None and not r.joint for r in residuals):
-            outputs = gaussian.entrywise_normal(residuals, thetas[0])
-            draw, log_density = gaussian.draw_entrywise, gaussian.log_density_entrywise
-            kernel = kernels.draw_entrywise
-            name = "Normal"
+            outputs, of = gaussian.entrywise_normal(residuals, thetas[0]), gaussian.ENTRYWISE
         else:
-            outputs = gaussian.joint_normal(residuals, thetas, shapes)
-            draw, log_density = gaussian.draw_joint, gaussian.log_density_joint
-            kernel = kernels.draw_joint
-            name = "MvNormal"
+            outputs, of = gaussian.joint_normal(residuals, thetas, shapes), gaussian.JOINT
     else:
         [theta], [prior] = thetas, priors
         outputs, of = _add_to_prior(prior, children, theta, shapes[0])
-        draw, log_density, name, kernel = of.draw, of.log_density, of.name, of.kernel
 
     values = view.forward(parameters)
     to_values = None if values == thetas else values
@@ -162,14 +147,11 @@ def _read_conditional(
         data=view.data_in(graphs),
         rvs=tuple(rvs),
         shapes=tuple(shapes),
-        family=name,
+        family=of,
         children=tuple(child.name for child in children),
         parameters=tuple(outputs),
         to_values=None if to_values is None else tuple(to_values),
         thetas=tuple(thetas),
-        draw=draw,
-        log_density=log_density,
-        kernel=kernel,
         given=view.values_in(graphs),
         present=present,
     )

@@ -10,8 +10,8 @@ from pytensor.graph.op import Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.conjugacy import kernels
-from pymc_dapper.conjugacy.kernels import BELOW_ONE, TINY
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
@@ -51,58 +51,44 @@ class Family:
     kernel: Callable[..., None] | None = None
 
 
-def _draw_beta(rng: np.random.Generator, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    return np.minimum(np.maximum(rng.beta(a, b), TINY), BELOW_ONE)
+def drawn_by(kernel: Callable[..., None]) -> Callable[..., np.ndarray]:
+    """Make the draw in Python of a kernel's source."""
 
+    def draw(rng: np.random.Generator, *parameters: np.ndarray) -> np.ndarray:
+        shape = np.shape(parameters[0])
+        out = np.empty(shape)
+        flat = (np.ravel(x) for x in parameters)
+        in_python(kernel)(rng, shape[-1] if shape else 1, out.reshape(-1), *flat)
+        return out
 
-def _draw_gamma(rng: np.random.Generator, shape: np.ndarray, rate: np.ndarray) -> np.ndarray:
-    return np.maximum(rng.standard_gamma(shape) / rate, TINY)
-
-
-def _draw_inverse_gamma(
-    rng: np.random.Generator, shape: np.ndarray, scale: np.ndarray
-) -> np.ndarray:
-    smallest = TINY * np.maximum(scale, 1.0)  # so that the quotient is at most 1 / TINY
-    return np.maximum(scale / np.maximum(rng.standard_gamma(shape), smallest), TINY)
-
-
-def _draw_dirichlet(rng: np.random.Generator, a: np.ndarray) -> np.ndarray:
-    weights = rng.standard_gamma(a)
-    total = np.add.reduce(weights, axis=-1, keepdims=True)
-    if np.minimum.reduce(total, axis=None) < 1:
-        # If all shapes are small, weights underflow. The total is independent of the shares, so it
-        # may decide that the shares are drawn again, from logarithms: G(a) ~ G(a + 1) U^(1/a).
-        logs = np.log(rng.standard_gamma(a + 1)) - rng.standard_exponential(a.shape) / a
-        weights = np.exp(logs - logs.max(axis=-1, keepdims=True))
-        total = weights.sum(axis=-1, keepdims=True)
-    return np.maximum(weights / total, TINY)
+    return draw
 
 
 BETA = Family(
     "Beta",
     ("a", "b"),
-    _draw_beta,
+    drawn_by(kernels.draw_beta),
     lambda p, a, b: float(((a - 1) * np.log(p) + (b - 1) * np.log1p(-p)).sum()),
     kernel=kernels.draw_beta,
 )
 GAMMA = Family(
     "Gamma",
     ("shape", "rate"),
-    _draw_gamma,
+    drawn_by(kernels.draw_gamma),
     lambda x, shape, rate: float(((shape - 1) * np.log(x) - rate * x).sum()),
     kernel=kernels.draw_gamma,
 )
 INVERSE_GAMMA = Family(
     "InverseGamma",
     ("shape", "scale"),
-    _draw_inverse_gamma,
+    drawn_by(kernels.draw_inverse_gamma),
     lambda x, shape, scale: float((-(shape + 1) * np.log(x) - scale / x).sum()),
     kernel=kernels.draw_inverse_gamma,
 )
 DIRICHLET = Family(
     "Dirichlet",
     ("a",),
-    _draw_dirichlet,
+    drawn_by(kernels.draw_dirichlet),
     lambda p, a: float(((a - 1) * np.log(p)).sum()),
     kernel=kernels.draw_dirichlet,
 )

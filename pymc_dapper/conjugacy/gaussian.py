@@ -17,7 +17,9 @@ from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.linalg.lapack import dgeqrf, dtrtrs
 
+from pymc_dapper.conjugacy import kernels
 from pymc_dapper.conjugacy.children import Child
+from pymc_dapper.conjugacy.families import Family, drawn_by
 from pymc_dapper.conjugacy.relations import Affine, Independent, Power, read_relations
 from pymc_dapper.conjugacy.totals import total
 from pymc_dapper.graphs.errors import NotConjugateError
@@ -181,11 +183,6 @@ def _whiten(
     return design.reshape((dim, -1)), rest.flatten()
 
 
-def draw_entrywise(rng: np.random.Generator, mean: np.ndarray, sd: np.ndarray) -> np.ndarray:
-    """Draw independent normals."""
-    return rng.normal(mean, sd)
-
-
 def draw_joint(rng: np.random.Generator, slopes_and_residuals: np.ndarray) -> np.ndarray:
     """Draw from the joint normal of density exp(-|residuals + slopes' theta|^2 / 2)."""
     # By the QR decomposition of the slopes: their products would square the condition number. And
@@ -201,12 +198,19 @@ def draw_joint(rng: np.random.Generator, slopes_and_residuals: np.ndarray) -> np
     return theta
 
 
-def log_density_entrywise(theta: np.ndarray, mean: np.ndarray, sd: np.ndarray) -> float:
-    """Log-density of independent normals, up to a constant."""
-    return float(-0.5 * (((theta - mean) / sd) ** 2).sum())
-
-
-def log_density_joint(theta: np.ndarray, slopes_and_residuals: np.ndarray) -> float:
-    """Log-density of a joint normal, up to a constant."""
-    *slopes, residuals = slopes_and_residuals
-    return float(-0.5 * ((residuals + theta.ravel() @ np.array(slopes)) ** 2).sum())
+ENTRYWISE = Family(
+    "Normal",
+    ("mean", "sd"),
+    drawn_by(kernels.draw_entrywise),
+    lambda theta, mean, sd: float(-0.5 * (((theta - mean) / sd) ** 2).sum()),
+    positive=False,
+    kernel=kernels.draw_entrywise,
+)
+JOINT = Family(
+    "MvNormal",
+    ("slopes and residuals",),
+    draw_joint,
+    lambda theta, rows: float(-0.5 * ((rows[-1] + theta.ravel() @ rows[:-1]) ** 2).sum()),
+    positive=False,
+    kernel=kernels.draw_joint,
+)

@@ -1,7 +1,6 @@
 """Draws from conditional distributions, in compiled code.
 
-Each does what the function of the same name in `families` or `gaussian` does with NumPy: the same
-draws, but for rounding. All arrays are flat; ``width`` numbers of the first one belong together.
+All arrays are flat; ``width`` numbers of the first one belong together.
 """
 
 import numpy as np

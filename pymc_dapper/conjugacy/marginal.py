@@ -8,6 +8,7 @@ Multinomial the Dirichlet-multinomial.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ def _fixed_theta(conditional: Conditional) -> np.ndarray:
     """Return a value of the parameter at which all likelihoods are positive."""
     [shape] = conditional.shapes
     at = {BETA.name: 0.5, GAMMA.name: 1.0, DIRICHLET.name: 1.0 / shape[-1] if shape else 1.0}
-    return np.full(shape, at[conditional.family])
+    return np.full(shape, at[conditional.family.name])
 
 
 def integrable_parameters(
@@ -60,13 +61,11 @@ def integrable_parameters(
     They have a conditional of a known family, and the distribution of some counts depends on them.
     No two of them have a child in common.
     """
-    names, found, taken = {rv.name for rv in counts}, [], set[str]()
+    found, taken = [], dict[str, str]()
     for conditional in conditionals:
-        about = {*(rv.name for rv in conditional.rvs), *conditional.children}
-        known = conditional.family in LOG_DENSITIES
-        if known and names & about and taken.isdisjoint(about):
+        with suppress(NotConjugateError):
+            _check(conditional, [rv.name for rv in counts], taken)
             found.append(conditional)
-            taken |= about
     return found
 
 
@@ -98,7 +97,7 @@ def integrate_out(
         [at_theta] = rebuild([at_theta], {conditional.thetas[0]: pt.constant(theta)})
         value = view.values[model.rvs_to_values[conditional.rvs[0]]]
         fixed[value] = at_theta.astype(value.dtype)
-        given = LOG_DENSITIES[conditional.family](theta, *conditional.parameters)
+        given = LOG_DENSITIES[conditional.family.name](theta, *conditional.parameters)
         marginal[first] = marginal.get(first, 0.0) - given
     written = dict(zip(written, rebuild(list(written.values()), fixed), strict=True))
     return {
@@ -111,17 +110,18 @@ def _check(conditional: Conditional, counts: Sequence[str], taken: dict[str, str
     """Refuse parameters that can't be integrated out; return the first dependent counts."""
     [rv] = conditional.rvs
     children = [name for name in counts if name in conditional.children]
-    if conditional.family not in LOG_DENSITIES or not children:
+    if conditional.family.name not in LOG_DENSITIES or not children:
         raise NotConjugateError(
             f"'{rv.name}' can't be integrated out: it isn't a conjugate parameter of "
             + ", ".join(f"'{name}'" for name in counts)
             + ". Leave it to a step of its own"
         )
-    for name in (rv.name, *conditional.children):
+    about = (rv.name, *conditional.children)
+    for name in about:
         if name in taken:
             raise NotConjugateError(
                 f"'{rv.name}' and '{taken[name]}' can't both be integrated out: the distribution "
                 f"of '{name}' depends on both. Leave one of them to a step of its own"
             )
-        taken[name] = rv.name
+    taken |= dict.fromkeys(about, rv.name)
     return children[0]

@@ -99,16 +99,11 @@ def read_relations(
         of_inputs = [relations.get(x, independent) for x in node.inputs]
         if all(isinstance(relation, Independent) for relation in of_inputs):
             continue
-        _check_power_free(node, of_inputs, positive)
+        if not positive and isinstance(ops.scalar_of(node), FOR_POSITIVE_ONLY):
+            raise neither(node)
         of_outputs = follow_parameter(node.op, node, of_inputs)
         relations.update(zip(node.outputs, of_outputs, strict=True))
     return [relations.get(graph, independent) for graph in graphs]
-
-
-def _check_power_free(node: Apply, relations: Sequence[Relation], positive: bool) -> None:
-    """Refuse relations that hold for positive parameters only."""
-    if not positive and isinstance(ops.scalar_of(node), FOR_POSITIVE_ONLY):
-        raise neither(node)
 
 
 def neither(node: Apply, why: str = "is neither a power of it nor linear in it") -> Any:
@@ -228,11 +223,6 @@ def _second(op: ps.Second, node: Apply, relations: Sequence[Relation]) -> Relati
     return _with_entries(relations[1], lambda entries: _full(entries, node.outputs[0]))
 
 
-@follow_scalar.register(ps.Abs)
-def _abs(op: ps.Abs, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return _to_power(node, relations[0], 1.0)
-
-
 @follow_scalar.register(ps.Sign)
 def _sign(op: ps.Sign, node: Apply, relations: Sequence[Relation]) -> Relation:
     if not isinstance(relations[0], Power):
@@ -240,13 +230,14 @@ def _sign(op: ps.Sign, node: Apply, relations: Sequence[Relation]) -> Relation:
     return Independent()
 
 
-POWERS = {ps.Sqrt: 0.5, ps.Sqr: 2.0, ps.Reciprocal: -1.0}
+POWERS = {ps.Abs: 1.0, ps.Sqrt: 0.5, ps.Sqr: 2.0, ps.Reciprocal: -1.0}
 
 
+@follow_scalar.register(ps.Abs)
 @follow_scalar.register(ps.Sqrt)
 @follow_scalar.register(ps.Sqr)
 @follow_scalar.register(ps.Reciprocal)
-def _root_or_square(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
+def _power(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
     return _to_power(node, relations[0], POWERS[type(op)])
 
 
@@ -265,11 +256,6 @@ def _to_power(node: Apply, relation: Relation, exponent: float) -> Relation:
 
 
 @follow_scalar.register(ps.Neg)
-def _neg(op: ps.Neg, node: Apply, relations: Sequence[Relation]) -> Relation:
-    [relation] = affine(node, relations)
-    return relation
-
-
 @follow_scalar.register(ps.Add)
 @follow_scalar.register(ps.Sub)
 def _add(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:

@@ -120,7 +120,7 @@ class ConjugateStep(Step):
         for conditional in conditionals:
             check_conditional(conditional, point)
         self._conditionals = conditionals
-        in_code = all(conditional.kernel is not None for conditional in conditionals)
+        in_code = all(conditional.family.kernel is not None for conditional in conditionals)
         blocks = [conditionals] if in_code else [[conditional] for conditional in conditionals]
         self._draws = [(_InCode if in_code else _InPython)(block) for block in blocks]
         self._givens = [draw.given for draw in self._draws]
@@ -179,7 +179,7 @@ class ConjugateStep(Step):
             there = {rv.name: f"the first {n.name} of {rv.name}" for rv, n in _present(conditional)}
             children = ", ".join(there.get(name, name) for name in conditional.children)
             children = children or "nothing: it is drawn from its prior"
-            lines.append(f"{names} ~ {conditional.family}, given {children}")
+            lines.append(f"{names} ~ {conditional.family.name}, given {children}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -220,10 +220,10 @@ def _drawn(
     conditional: Conditional, rng: Variable, known: Mapping[Variable, Variable]
 ) -> tuple[Variable, list[TensorVariable]]:
     """Draw in compiled code, given new values of others: the generator after that, and values."""
-    assert conditional.kernel is not None
+    assert conditional.family.kernel is not None
     shapes = conditional.shapes
     width = shapes[0][-1] if shapes[0] else 1
-    draw = Drawn(conditional.kernel, sum(prod(shape) for shape in shapes), width)
+    draw = Drawn(conditional.family.kernel, sum(prod(shape) for shape in shapes), width)
     rng, flat = draw(rng, *(x.flatten() for x in rebuild(conditional.parameters, known)))
     thetas = dict(zip(conditional.thetas, split(flat, shapes), strict=True))
     values = conditional.thetas if conditional.to_values is None else conditional.to_values
@@ -252,7 +252,7 @@ class _InPython:
 
     def draw(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
         conditional = self.conditional
-        thetas = conditional.split(conditional.draw(rng, *self._parameters(*given)))
+        thetas = conditional.split(conditional.family.draw(rng, *self._parameters(*given)))
         return thetas if self._to_values is None else self._to_values(*thetas, *given)
 
 

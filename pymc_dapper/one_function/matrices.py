@@ -17,10 +17,10 @@ from pymc_dapper.one_function.values import (
     NOTHING,
     Index,
     Length,
-    Loops,
     Value,
     empty,
     in_memory,
+    loops,
     place,
     separate,
 )
@@ -67,7 +67,7 @@ def _substituted(op: SolveTriangular, node: Apply, code: Code, inputs: list[Valu
         batch.append(unify(code, own, "Blockwise: shapes don't fit together") if own else 1)
     columns = b.shape[batch_ndim + 1 :]
     name = empty(code, [*batch, n_rows, *columns], "float64")
-    with Loops(code, [*batch, *columns]) as index:
+    with loops(code, [*batch, *columns]) as index:
         at, column = index[:batch_ndim], index[len(index) - n_columns :]
         of_a, of_b = (
             [NOTHING if one else k for k, one in zip(at, each, strict=True)] for each in spread
@@ -127,7 +127,7 @@ def _dot(op: Dot, node: Apply, code: Code, inputs: list[Value]) -> Value:
         totals = [code.new_name("s") for _ in places]
         for name in totals:
             code.add(f"{name} = 0.0")
-        with Loops(code, [inner]) as [k]:
+        with loops(code, [inner]) as [k]:
             for name, (i, j) in zip(totals, places, strict=True):
                 code.add(f"{name} = {name} + {product(Term(str(i)), Term(str(j)), k)}")
         return separate(code, dtype, [m, n], [code.evaluate(total) for total in totals])
@@ -140,16 +140,16 @@ def _matrix_by_vector(code: Code, x: Value, y: Value, inner: Length, product: An
     vector.ready()
     name = empty(code, (m, n), "float64")
     if matrix.fast == (1 if n == 1 else 0):  # the sum runs along contiguous rows
-        with Loops(code, (m, n)) as [i, j]:
+        with loops(code, (m, n)) as [i, j]:
             total = code.new_name("s")
             code.add(f"{total} = 0.0")
-            with Loops(code, [inner]) as [k]:
+            with loops(code, [inner]) as [k]:
                 code.add(f"{total} = {total} + {product(i, j, k)}")
             code.add(f"{place(name, [i, j])} = {total}")
     else:
-        with Loops(code, (m, n)) as index:
+        with loops(code, (m, n)) as index:
             code.add(f"{place(name, index)} = 0.0")
-        with Loops(code, (inner, m, n)) as [k, i, j]:
+        with loops(code, (inner, m, n)) as [k, i, j]:
             at = place(name, [i, j])
             code.add(f"{at} = {at} + {product(i, j, k)}")
     return in_memory(code, name, "float64", (m, n))

@@ -43,10 +43,10 @@ from pymc_dapper.one_function.values import (
     NOTHING,
     Index,
     Length,
-    Loops,
     Value,
     empty,
     in_memory,
+    loops,
     number_of,
     of_terms,
     parts,
@@ -303,7 +303,7 @@ def _flat(code: Code, x: Value) -> Value:
     """Write all entries into a vector."""
     size = _product(code, list(x.shape))
     name = empty(code, [size], x.dtype)
-    with Loops(code, x.shape) as index:
+    with loops(code, x.shape) as index:
         entry = x.entry(index)
         code.add(f"{place(name, [number_of(code, index, x.shape)])} = {entry.text}")
     return in_memory(code, name, x.dtype, [size])
@@ -358,7 +358,7 @@ def _inc_subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Val
         y.ready()
     name = empty(code, x.shape, x.dtype)
     x.write(name, [NOTHING] * x.ndim)
-    with Loops(code, shape) as index:
+    with loops(code, shape) as index:
         own = [find(k) for find, k in zip(own_of, index[skipped:], strict=True)]
         term = y.entry(own)
         new = cast(term.text, y.dtype, x.dtype)

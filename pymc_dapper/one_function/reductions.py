@@ -13,7 +13,7 @@ from pytensor.tensor.extra_ops import CumOp
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.operations import NotWrittenError, dtype_of, written
 from pymc_dapper.one_function.scalars import cast, converted, literal
-from pymc_dapper.one_function.values import Loops, Value, empty, in_memory, indices, place, separate
+from pymc_dapper.one_function.values import Value, empty, in_memory, indices, loops, place, separate
 
 REGISTERS = 16
 """Up to this number of sums, each is a separate number in a loop over rows."""
@@ -45,7 +45,7 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
         totals = {index: code.new_name("s") for index in np.ndindex(*sizes)}
         for name in totals.values():
             code.add(f"{name} = {start}")
-        with Loops(code, [1 if k in kept else n for k, n in enumerate(x.shape)]) as index:
+        with loops(code, [1 if k in kept else n for k, n in enumerate(x.shape)]) as index:
             for at, name in totals.items():
                 own = list(index)
                 for k, j in zip(kept, at, strict=True):
@@ -55,10 +55,10 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
         return separate(code, out, shape, terms)
     name = empty(code, shape, acc)
     if x.fast not in kept:
-        with Loops(code, [n if k in kept else 1 for k, n in enumerate(x.shape)]) as outer:
+        with loops(code, [n if k in kept else 1 for k, n in enumerate(x.shape)]) as outer:
             total = code.new_name("s")
             code.add(f"{total} = {start}")
-            with Loops(code, [1 if k in kept else n for k, n in enumerate(x.shape)]) as inner:
+            with loops(code, [1 if k in kept else n for k, n in enumerate(x.shape)]) as inner:
                 own = [
                     b if k not in kept else a
                     for k, (a, b) in enumerate(zip(outer, inner, strict=True))
@@ -66,10 +66,10 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
                 code.add(update(total, x.entry(own).text))
             code.add(f"{place(name, [outer[k] for k in kept])} = {total}")
     else:
-        with Loops(code, shape) as index:
+        with loops(code, shape) as index:
             code.add(f"{place(name, index)} = {start}")
         order = [k for k in range(x.ndim) if k != x.fast] + [x.fast]
-        with Loops(code, x.shape, order) as index:
+        with loops(code, x.shape, order) as index:
             code.add(update(place(name, [index[k] for k in kept]), x.entry(index).text))
     result = in_memory(code, name, acc, shape)
     if acc == out:

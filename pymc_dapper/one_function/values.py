@@ -1,6 +1,7 @@
 """Arrays as functions from indices to terms of the source."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from math import prod
 from typing import Any
@@ -112,7 +113,7 @@ class Value:
             for index in indices(self.shape):
                 self._write_entry(name, index, first)
             return
-        with Loops(self.code, self.shape) as index:
+        with loops(self.code, self.shape) as index:
             self._write_entry(name, index, first)
 
     def _write_entry(self, name: str, index: Index, first: Index) -> None:
@@ -141,27 +142,17 @@ class Value:
         self.depth = 0
 
 
-class Loops:
-    """Nested loops over all indices of a shape."""
-
-    def __init__(self, code: Code, shape: Sequence[Length], order: Sequence[int] | None = None):
-        self._code, self._shape = code, shape
-        self._order = range(len(shape)) if order is None else order
-
-    def __enter__(self) -> list[Term]:
-        """Open the loops, and return the index."""
-        index = [NOTHING] * len(self._shape)
-        self._open = []
-        for axis in self._order:
-            if self._shape[axis] != 1:
-                self._open.append(self._code.loop(self._shape[axis]))
-                index[axis] = self._open[-1].__enter__()
-        return index
-
-    def __exit__(self, *error: object) -> None:
-        """Close them."""
-        for each in reversed(self._open):
-            each.__exit__(None, None, None)
+@contextmanager
+def loops(
+    code: Code, shape: Sequence[Length], order: Sequence[int] | None = None
+) -> Iterator[list[Term]]:
+    """Open nested loops over all indices of a shape."""
+    index = [NOTHING] * len(shape)
+    with ExitStack() as opened:
+        for axis in range(len(shape)) if order is None else order:
+            if shape[axis] != 1:
+                index[axis] = opened.enter_context(code.loop(shape[axis]))
+        yield index
 
 
 @cache
@@ -291,7 +282,7 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
         name = empty(code, shape, dtype)
         if axis == len(shape) - 1 and columns is not None and not value.small:
             # By rows: what the columns have in common is worked out once.
-            with Loops(code, shape[:axis]) as row:
+            with loops(code, shape[:axis]) as row:
                 for k in range(columns):
                     value._write_entry(name, [*row, Term(str(k))], first)
             return name

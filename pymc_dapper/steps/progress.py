@@ -7,7 +7,6 @@ from contextvars import ContextVar
 from importlib.util import find_spec
 from threading import Event, Thread
 from time import perf_counter
-from typing import Protocol
 
 from rich.console import Console, ConsoleOptions
 from rich.live import Live
@@ -23,17 +22,7 @@ PER_SECOND = 4
 """Seconds between updates of the line."""
 
 
-class _Display(Protocol):
-    """Receives stages."""
-
-    def stage(self, doing: str) -> None:
-        """Begin a stage."""
-
-    def close(self, *, done: bool) -> None:
-        """End; ``done`` means without an error."""
-
-
-_DISPLAY: ContextVar[_Display | None] = ContextVar("display", default=None)
+_DISPLAY: ContextVar["_Line | _Log | None"] = ContextVar("display", default=None)
 
 
 def stage(doing: str) -> None:
@@ -66,7 +55,7 @@ def progress(*, show: bool, console: Console | None = None) -> Iterator[None]:
             display.close(done=done)
 
 
-def _display(console: Console) -> _Display:
+def _display(console: Console) -> "_Line | _Log":
     # Without widgets, rich would warn in a notebook, and show nothing.
     in_notebook = console.is_jupyter and find_spec("ipywidgets") is not None
     return _Line(console) if in_notebook or console.is_interactive else _Log()

@@ -33,7 +33,7 @@ def readings_made(monkeypatch, uncompiled):
         def reading(model, *asked, **options):
             found = read(model, *asked, **options)
             about = [x for each in asked if isinstance(each, list | tuple) for x in each]
-            names = (x.name if isinstance(x, Variable) else x.family for x in about)
+            names = (x.name if isinstance(x, Variable) else x.family.name for x in about)
             made.append((read.__name__, *names))
             return found
 

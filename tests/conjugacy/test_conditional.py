@@ -74,7 +74,7 @@ def test_ratios_of_the_conditional_are_the_models_own(name):
                 values = to_values(*thetas, *at) if conditional.to_values else thetas
                 judged.append(judge({**point, **dict(zip(names, values, strict=True))}))
                 flat = np.concatenate([x.ravel() for x in thetas]) if len(thetas) > 1 else thetas[0]
-                ours.append(conditional.log_density(flat, *of))
+                ours.append(conditional.family.log_density(flat, *of))
             assert np.all(np.isfinite(judged)), name
             np.testing.assert_allclose(np.diff(ours), np.diff(judged), 1e-8, 1e-8)
 
@@ -105,7 +105,7 @@ def test_a_step_computes_the_same_in_numba(name):
         given = [*conditional.given, *conditional.data.values()]
         at = values_at(point, conditional)
         parameters = compiled(model, given, conditional.parameters)(*at)
-        values = thetas = conditional.split(conditional.draw(rng, *parameters))
+        values = thetas = conditional.split(conditional.family.draw(rng, *parameters))
         if conditional.to_values:
             to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values)
             values = to_values(*thetas, *at)
@@ -165,7 +165,7 @@ def test_pymc_takes_written_values_back_to_theta(prior, shape, size):
     parameters = [np.full(conditional.shapes[0], size)] * n_parameters
     rng = np.random.default_rng(8)
     for _ in range(20):
-        drawn = conditional.draw(rng, *parameters)
+        drawn = conditional.family.draw(rng, *parameters)
         written, again = both(drawn)
         assert np.all(np.isfinite(written))
         np.testing.assert_allclose(again, drawn, rtol=1e-9)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pymc_dapper.conjugacy.families import BELOW_ONE, BETA, DIRICHLET, GAMMA, INVERSE_GAMMA, TINY
+from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA, INVERSE_GAMMA
+from pymc_dapper.conjugacy.kernels import BELOW_ONE, TINY
 from tests.conjugacy.laws import LARGEST_DISTANCE, N, distance
 
 SHAPES = [1e-3, 0.3, 1.0, 7.5, 1e6]

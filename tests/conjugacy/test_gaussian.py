@@ -45,7 +45,7 @@ def test_normal_equations_would_not():
 
 def test_normal():
     rng = np.random.default_rng(6)
-    draws = gaussian.draw_entrywise(rng, np.full(N, -2.0), np.full(N, 1e-3))
+    draws = gaussian.ENTRYWISE.draw(rng, np.full(N, -2.0), np.full(N, 1e-3))
     z = (draws + 2) / 1e-3
     assert distance(z, stats.norm()) < LARGEST_DISTANCE
     assert distance(z, stats.norm(scale=1.2)) > LARGEST_DISTANCE

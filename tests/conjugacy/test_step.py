@@ -167,7 +167,7 @@ def test_shared_data_are_read_again_when_a_chain_starts(model, step):
             model, [*of_mu.given, *of_mu.data.values()], list(of_mu.parameters)
         )
         parameters = of_graph(*values, *data)
-        ours = [of_mu.log_density(x["mu"], *parameters) for x in (after, other)]
+        ours = [of_mu.family.log_density(x["mu"], *parameters) for x in (after, other)]
         np.testing.assert_allclose(np.diff(ours), judge(other) - judge(after), rtol=1e-10)
 
         with model:
@@ -198,7 +198,7 @@ def test_each_block_is_drawn_once_given_those_before_it():
             parameters = compile_in_python(
                 model, list(conditional.given), list(conditional.parameters)
             )(*at)
-            [theta] = conditional.split(conditional.draw(rng, *map(np.asarray, parameters)))
+            [theta] = conditional.split(conditional.family.draw(rng, *map(np.asarray, parameters)))
             [value] = conditional.values
             point = {**point, value.name: theta if conditional.to_values is None else np.log(theta)}
         for name, expected in point.items():
@@ -230,7 +230,8 @@ def test_a_family_without_a_kernel_is_drawn_in_python():
         pm.Bernoulli("answers", p, observed=[0, 1, 1])
     in_code = ConjugateStep([rate, p], model=model)
     of_rate, of_p = in_code._conditionals
-    conditionals = [replace(of_rate, kernel=None), of_p]
+    family = replace(of_rate.family, kernel=None, draw=lambda rng, a, b: rng.standard_gamma(a) / b)
+    conditionals = [replace(of_rate, family=family), of_p]
     in_python = ConjugateStep.of_reading(conditionals, [rate, p], model=model)
     in_python.compile()
     drawn = []

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from inspect import getsource
 from logging import getLogger
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
@@ -131,10 +132,7 @@ def once_more_without[R](work: Callable[[], R]) -> R:
 
 def _failed_within(error: Exception) -> bool:
     """Whether an acceleration or numba ran when something failed, and no file of its cache."""
-    files, trace = [], error.__traceback__
-    while trace is not None:
-        files.append(Path(trace.tb_frame.f_code.co_filename))
-        trace = trace.tb_next
+    files = [Path(frame.f_code.co_filename) for frame, _ in walk_tb(error.__traceback__)]
     if any(file.name == "caching.py" for file in files):
         return False
     ours = [file for file in files if PACKAGE in file.parents and file not in PASSED_THROUGH]
