@@ -10,7 +10,6 @@ from pytensor.graph.op import Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.conjugacy import kernels
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.graphs.errors import NotConjugateError
@@ -51,14 +50,14 @@ class Family:
     kernel: Callable[..., None] | None = None
 
 
-def drawn_by(kernel: Callable[..., None]) -> Callable[..., np.ndarray]:
+def drawn_by(kernel: Any) -> Callable[..., np.ndarray]:
     """Make the draw in Python of a kernel's source."""
 
     def draw(rng: np.random.Generator, *parameters: np.ndarray) -> np.ndarray:
         shape = np.shape(parameters[0])
         out = np.empty(shape)
         flat = (np.ravel(x) for x in parameters)
-        in_python(kernel)(rng, shape[-1] if shape else 1, out.reshape(-1), *flat)
+        kernel.py_func(rng, shape[-1] if shape else 1, out.reshape(-1), *flat)
         return out
 
     return draw
