@@ -27,7 +27,7 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     conditionals that are the same function, such as those of several tables, one is compared.
     """
     graphs, values = _written(conditional), conditional.view.values.values()
-    read = [*conditional.parameters, *(conditional.to_values or ())]
+    read = [*conditional.parameters, *conditional.to_values]
     form = as_function([*read, *graphs], [*conditional.thetas, *conditional.values])
     family = conditional.family
     compared = answer(conditional.model, ("compared", family), list[Any])
@@ -93,8 +93,7 @@ def _log_density(
     """Make a function of the model's own log-density at a state and values of the parameters."""
     model, view = conditional.model, conditional.view
     values = [view.values[model.rvs_to_values[rv]] for rv in conditional.rvs]
-    to_values = conditional.to_values or conditional.thetas
-    graphs = rebuild(graphs, dict(zip(values, to_values, strict=True)))
+    graphs = rebuild(graphs, dict(zip(values, conditional.to_values, strict=True)))
     others = [x for x in view.values.values() if x not in values]
     inputs = [*conditional.thetas, *others]
     compiled = compile_in_python(model, inputs, [sum(graph.sum() for graph in graphs)])

@@ -36,8 +36,8 @@ class Conditional(Reading):
     """Names of the variables whose distribution depends on them."""
     parameters: tuple[TensorVariable, ...]
     """Parameters of the conditional, in terms of value variables."""
-    to_values: tuple[TensorVariable, ...] | None
-    """Value variables as functions of ``thetas``; None if nothing is transformed."""
+    to_values: tuple[TensorVariable, ...]
+    """Value variables as functions of ``thetas``."""
     thetas: tuple[TensorVariable, ...]
     """Variables for draws of the parameters."""
     given: tuple[TensorVariable, ...]
@@ -52,10 +52,7 @@ class Conditional(Reading):
 
     def split(self, draw: np.ndarray) -> list[np.ndarray]:
         """Take one vector of all parameters apart."""
-        if len(self.shapes) == 1:
-            # NumPy turns arrays without axes into scalars.
-            return [np.asarray(draw).reshape(self.shapes[0])]
-        return split(draw, self.shapes)
+        return split(np.ravel(draw), self.shapes)
 
 
 def read_conditionals(
@@ -136,12 +133,11 @@ def _read_conditional(
         [theta], [prior] = thetas, priors
         outputs, of = _add_to_prior(prior, children, theta, shapes[0])
 
-    values = view.forward(parameters)
-    to_values = None if values == thetas else values
+    to_values = view.forward(parameters)
     # Of thetas, the outputs need no more than the shapes.
     ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
     outputs = rebuild([x.astype("float64") for x in outputs], ones)
-    graphs = [*outputs, *(to_values or [])]
+    graphs = [*outputs, *to_values]
     return Conditional(
         view=view,
         data=view.data_in(graphs),
@@ -150,7 +146,7 @@ def _read_conditional(
         family=of,
         children=tuple(child.name for child in children),
         parameters=tuple(outputs),
-        to_values=None if to_values is None else tuple(to_values),
+        to_values=tuple(to_values),
         thetas=tuple(thetas),
         given=view.values_in(graphs),
         present=present,

@@ -93,8 +93,7 @@ def integrate_out(
     for conditional in conditionals:
         first = _check(conditional, names, taken)
         theta = _fixed_theta(conditional)
-        [at_theta] = conditional.to_values or conditional.thetas
-        [at_theta] = rebuild([at_theta], {conditional.thetas[0]: pt.constant(theta)})
+        [at_theta] = rebuild(conditional.to_values, {conditional.thetas[0]: pt.constant(theta)})
         value = view.values[model.rvs_to_values[conditional.rvs[0]]]
         fixed[value] = at_theta.astype(value.dtype)
         given = LOG_DENSITIES[conditional.family.name](theta, *conditional.parameters)

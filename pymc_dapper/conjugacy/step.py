@@ -226,8 +226,7 @@ def _drawn(
     draw = Drawn(conditional.family.kernel, sum(prod(shape) for shape in shapes), width)
     rng, flat = draw(rng, *(x.flatten() for x in rebuild(conditional.parameters, known)))
     thetas = dict(zip(conditional.thetas, split(flat, shapes), strict=True))
-    values = conditional.thetas if conditional.to_values is None else conditional.to_values
-    return rng, rebuild(values, {**known, **thetas})
+    return rng, rebuild(conditional.to_values, {**known, **thetas})
 
 
 class _InPython:
@@ -244,16 +243,14 @@ class _InPython:
         conditional, model = self.conditional, self.conditional.model
         inputs = [*conditional.given, *conditional.data.values()]
         self._parameters = JitFunction(inputs, conditional.parameters, model, compile_kwargs)
-        self._to_values = None
-        if conditional.to_values is not None:
-            self._to_values = JitFunction(
-                [*conditional.thetas, *inputs], conditional.to_values, model, compile_kwargs
-            )
+        self._to_values = JitFunction(
+            [*conditional.thetas, *inputs], conditional.to_values, model, compile_kwargs
+        )
 
     def draw(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
         conditional = self.conditional
         thetas = conditional.split(conditional.family.draw(rng, *self._parameters(*given)))
-        return thetas if self._to_values is None else self._to_values(*thetas, *given)
+        return self._to_values(*thetas, *given)
 
 
 def _present(conditional: Conditional) -> list[tuple[TensorVariable, TensorVariable]]:

@@ -263,17 +263,10 @@ def _reshape(op: Reshape, node: Apply, code: Code, inputs: list[Value]) -> Value
         )
     if not shape:
         return single(code, x.dtype, x.entry([NOTHING] * x.ndim))
-    old, new = ([k for k, n in enumerate(s) if n != 1] for s in (x.shape, shape))
-    if [x.shape[k] for k in old] == [shape[k] for k in new]:
-
-        def entry(index: Index) -> Term:
-            own = [NOTHING] * x.ndim
-            for k, j in zip(old, new, strict=True):
-                own[k] = index[j]
-            return x.entry(own)
-
-        return view(x, shape, entry)
-    if len(old) > 1 or x.ndim == 0:
+    if x.ndim == 0:
+        return view(x, shape, lambda index: x.entry(()))
+    old = [k for k, n in enumerate(x.shape) if n != 1]
+    if len(old) > 1:
         x = _flat(code, x)
         old = [0]
     first = [NOTHING] * x.ndim

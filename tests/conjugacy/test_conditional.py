@@ -62,7 +62,7 @@ def test_ratios_of_the_conditional_are_the_models_own(name):
         check_conditional(conditional, start)
         given = [*conditional.given, *conditional.data.values()]
         parameters = compiled(model, given, conditional.parameters)
-        to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values or [])
+        to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values)
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
         for _ in range(3):
             point = random_point(model, start, rng)
@@ -71,7 +71,7 @@ def test_ratios_of_the_conditional_are_the_models_own(name):
             judged, ours = [], []
             for _ in range(3):
                 thetas = random_theta(zip(conditional.rvs, conditional.shapes, strict=True), rng)
-                values = to_values(*thetas, *at) if conditional.to_values else thetas
+                values = to_values(*thetas, *at)
                 judged.append(judge({**point, **dict(zip(names, values, strict=True))}))
                 flat = np.concatenate([x.ravel() for x in thetas]) if len(thetas) > 1 else thetas[0]
                 ours.append(conditional.family.log_density(flat, *of))
@@ -105,10 +105,9 @@ def test_a_step_computes_the_same_in_numba(name):
         given = [*conditional.given, *conditional.data.values()]
         at = values_at(point, conditional)
         parameters = compiled(model, given, conditional.parameters)(*at)
-        values = thetas = conditional.split(conditional.family.draw(rng, *parameters))
-        if conditional.to_values:
-            to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values)
-            values = to_values(*thetas, *at)
+        thetas = conditional.split(conditional.family.draw(rng, *parameters))
+        to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values)
+        values = to_values(*thetas, *at)
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
         expected = dict(zip(names, values, strict=True))
         for value, x in expected.items():

@@ -200,7 +200,7 @@ def test_each_block_is_drawn_once_given_those_before_it():
             )(*at)
             [theta] = conditional.split(conditional.family.draw(rng, *map(np.asarray, parameters)))
             [value] = conditional.values
-            point = {**point, value.name: theta if conditional.to_values is None else np.log(theta)}
+            point = {**point, value.name: np.log(theta) if conditional.family.positive else theta}
         for name, expected in point.items():
             np.testing.assert_allclose(new[name], expected, rtol=1e-9)
     assert step.rng.bit_generator.state == rng.bit_generator.state

@@ -341,7 +341,7 @@ def test_mean_and_variance_of_normal_data():
 
     # Written back without the logarithm.
     of_mu, of_v = step._conditionals
-    broken = with_conditionals(step, of_mu, replace(of_v, to_values=None))
+    broken = with_conditionals(step, of_mu, replace(of_v, to_values=of_v.thetas))
     assert_disagrees(compare(model, [broken], exact, draws=FEW))
 
 
