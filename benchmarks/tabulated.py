@@ -32,7 +32,7 @@ from benchmarks._models import example
 ROOT = Path(__file__).parents[1]
 PEOPLE = (400, 10_000, 1_000_000, 330_000_000)
 ANSWERS = (400, 100_000_000)
-REGRESSED = (1_000, 20_000)
+REGRESSED, EXAMINED = (1_000, 20_000), (1_000,)
 AREAS, SURVEYED = 5_000, 10_000_000
 ONE_BY_ONE = 1_000_000
 """Up to so many records are sampled one by one, too."""
@@ -70,6 +70,21 @@ def by_covariates(n):
     return model
 
 
+def item_responses(n):
+    """Five randomised answers of each person, whose ability isn't known (Rasch 1960)."""
+    rng = np.random.default_rng(1)
+    hard = np.linspace(-1, 1, 5)
+    true = rng.random((n, 5)) < 1 / (1 + np.exp(hard - rng.normal(0, 1.3, (n, 1))))
+    answers = np.where(rng.random((n, 5)) < 0.8, true, ~true).astype(int)
+    with pm.Model() as model:
+        spread = pm.HalfNormal("spread", 2)
+        ability = pm.Normal("ability", 0, spread, shape=n)
+        difficulty = pm.Normal("difficulty", 0, 2, shape=5)
+        record = pm.Bernoulli("record", logit_p=ability[:, None] - difficulty, shape=(n, 5))
+        pmd.RandomizedResponse(0.8, categories=2).observe("answer", record, released=answers)
+    return model
+
+
 def survey(n):
     """People in areas with an effect each; noisy counts by area."""
     rng = np.random.default_rng(1)
@@ -91,12 +106,14 @@ MODELS = {
     "admissions": (admissions, ["p"]),
     "randomised_response": (randomised_response, ["p"]),
     "by_covariates": (by_covariates, ["b"]),
+    "item_responses": (item_responses, ["spread", "difficulty"]),
     "survey": (survey, ["mean", "spread", "effect"]),
 }
 SIZES = {
     "admissions": PEOPLE,
     "randomised_response": ANSWERS,
     "by_covariates": REGRESSED,
+    "item_responses": EXAMINED,
     "survey": (SURVEYED,),
 }
 

@@ -122,19 +122,19 @@ def _kept(var_names: Any, keep_records: bool, model: Model) -> list[str] | None:
     return list(kept)
 
 
-def _without_records(steps: Sequence[BlockedStep], model: Model) -> list[str] | None:
+def _without_records(
+    steps: Sequence[BlockedStep], tables: Sequence[Table], model: Model
+) -> list[str] | None:
     """Name what is kept: all but the records, which are latent variables other than counts."""
-    left_out: list[str] = []
-    for step in steps:
-        if isinstance(step, DapperStep):
-            left_out += step.records_of_people()
-    others = [rv.name for rv in model.unobserved_RVs if rv.name not in left_out]
-    if others and left_out:
-        LOGGER.info(
-            "Left out of the result: %s. keep_records=True keeps them, "
-            "as pm.compute_log_likelihood needs",
-            _quoted(left_out),
-        )
+    records = [x for s in steps if isinstance(s, DapperStep) for x in s.records_of_people()]
+    of_people = [name for table in tables for name in table.of_people if name not in records]
+    others = [rv.name for rv in model.unobserved_RVs if rv.name not in (*records, *of_people)]
+    for left_out, how in (
+        (records, "keep_records=True keeps them, as pm.compute_log_likelihood needs"),
+        (of_people, "var_names= keeps them, if it names them"),
+    ):
+        if others and left_out:
+            LOGGER.info("Left out of the result: %s. %s", _quoted(left_out), how)
     # Of a model without parameters, the records are all there is to keep.
     return others or None
 
@@ -382,7 +382,7 @@ def sample(
             compile_kwargs=kwargs.get("compile_kwargs"),
         )
     if var_names is None and not keep_records:
-        var_names = _without_records(steps, sampled)
+        var_names = _without_records(steps, tables, sampled)
     checked = kwargs.get("compute_convergence_checks", True)
     if var_names is not None:
         _check_log_densities(kwargs.get("idata_kwargs"), latent, var_names)

@@ -8,6 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.latent import Latent
 from pymc_dapper.assignment.parameters import UnbuiltNuts
+from pymc_dapper.graphs.dependence import integrated_out
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.step import InterweaveStep
@@ -24,12 +25,14 @@ def warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> Non
     taken = {x for step in ours for x in step.vars}
     lengths = {length(model, rv) for rv in latent.records} | latent.tabulated
     of_counts = {length(model, rv) for rv in latent.counts}
+    beneath = set(ancestors(integrated_out(model)))  # of records that aren't there any more
     for rv in model.free_RVs:
         n = length(model, rv)
         if n is not None and rv not in latent.all:
             _warn_of_other_axis(latent, rv, n)
         among = lengths if rv.dtype in continuous_types else lengths | of_counts
-        if n is None or n not in among or model.rvs_to_values[rv] in taken:
+        is_beneath = rv in beneath and rv.dtype in continuous_types
+        if n is None or n not in among or model.rvs_to_values[rv] in taken or is_beneath:
             continue
         names = ", ".join(x.name for x in model.free_RVs if x in latent.records or x is rv)
         how = "NUTS moves them" if rv.dtype in continuous_types else "PyMC moves them one by one"

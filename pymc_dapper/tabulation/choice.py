@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from pymc import Model
 from pytensor.graph.basic import Variable
+from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import by_length, compare, find_records, write_table
@@ -38,6 +41,8 @@ class Table:
     """The records, for messages."""
     factors: list[str]
     """Names of the factors that depend on the records."""
+    of_people: list[str]
+    """Free variables with an entry for each person, on which integrated records depend."""
 
 
 def tables_if_cheaper(
@@ -45,7 +50,7 @@ def tables_if_cheaper(
 ) -> list[Table]:
     """Tabulate each group of people by :func:`table_if_cheaper`; the last model has all tables."""
     try:
-        groups = by_length(find_records(model, records))
+        groups = by_length(model, find_records(model, records))
     except FAILURES:  # there are none that can be counted; `tabulate` gives the reason
         return []
     tables = []
@@ -67,8 +72,7 @@ def table_if_cheaper(
     """
     try:
         rvs = find_records(model, records)
-        lengths = [rv.type.shape[0] for rv in rvs]
-        if any(n is not None and n < 2 * RECORDS_PER_CELL for n in lengths):
+        if any(prod(view_of(model).shape(rv)) < 2 * RECORDS_PER_CELL for rv in rvs):
             return None
         if any(rv.name in kept for rv in rvs):
             return None
@@ -100,7 +104,13 @@ def table_if_cheaper(
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
     factors = [*reading.inputs_seen, *reading.answers]
     factors += [x.name for x in model.potentials if x.name in reading.seen]
-    return Table(written, counts, reading.n, reading.n_cells, reading.names, factors)
+    beneath = set(ancestors([x for rv in reading.rvs for x in rv.owner.inputs]))
+    of_people = [
+        rv.name
+        for rv in model.free_RVs
+        if rv in beneath and view_of(model).shape(rv)[:1] == reading.shape[:1]
+    ]
+    return Table(written, counts, reading.n, reading.n_cells, reading.names, factors, of_people)
 
 
 def _is_cheaper(reading: TableReading) -> bool:

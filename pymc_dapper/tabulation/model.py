@@ -25,16 +25,18 @@ from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.factors import RecordSum
-from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities, support
+from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.steps.variables import check_given, record_values
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.fewer import few_records, with_few_records
 from pymc_dapper.tabulation.reading import (
-    NO_VECTOR,
+    NOT_FEW_VALUES,
     SumGraph,
     TableReading,
+    few_values,
     read_table,
     variables_maybe_invalid,
 )
@@ -106,7 +108,7 @@ def tabulate(
     >>> pmd.tabulate(model)["record_counts"]
     """
     written = model_to_read(model)
-    for group in by_length(find_records(written, records)):
+    for group in by_length(written, find_records(written, records)):
         reading = read_table(written, [written[rv.name] for rv in group])
         written = write_table(reading)
         compare(reading, written)
@@ -127,7 +129,8 @@ def compare(reading: TableReading, written: Model) -> None:
         check_table(reading, written)
         return
     try:
-        few = with_few_records(reading.model, reading.n, few_records(reading.rows))
+        people, each = reading.shape[0], prod(reading.shape[1:])
+        few = with_few_records(reading.model, people, few_records(reading.rows) // each)
         of_few = read_table(few, [few[rv.name] for rv in reading.rvs])
         written_of_few = write_table(of_few)
     except FAILURES as error:  # of a graph that depends on the number of records
@@ -167,23 +170,26 @@ def find_records(
             "no latent records were found: no Potential, and no release added by a mechanism's "
             "observe(), depends on a free variable. Pass the records"
         )
-    found = [rv for rv in seen if support(rv) is not None]
+    found = [rv for rv in seen if few_values(rv) is not None]
     if not found:
-        raise TabulationError(f"{', '.join(f"'{rv.name}'" for rv in seen)}: {NO_VECTOR}")
+        raise TabulationError(f"{', '.join(f"'{rv.name}'" for rv in seen)}: {NOT_FEW_VALUES}")
     # Records on which the mechanism depends through others only.
     above = {x for rv in found for x in ancestors(rv.owner.inputs)}
     shapes = {rv.type.shape for rv in found}
     return [
         rv
         for rv in model.free_RVs
-        if rv in found or (rv in above and support(rv) is not None and rv.type.shape in shapes)
+        if rv in found or (rv in above and few_values(rv) is not None and rv.type.shape in shapes)
     ]
 
 
-def by_length(records: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
-    """Group records by the number of people whom they describe."""
-    lengths = dict.fromkeys(rv.type.shape[:1] for rv in records)
-    return [[rv for rv in records if rv.type.shape[:1] == n] for n in lengths]
+def by_length(model: Model, records: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
+    """Group vectors of records by the number of people whom they describe; matrices are alone."""
+    groups: dict[Any, list[TensorVariable]] = {}
+    for rv in records:
+        key = view_of(model).shape(rv) if rv.type.ndim == 1 else rv
+        groups.setdefault(key, []).append(rv)
+    return list(groups.values())
 
 
 def write_table(reading: TableReading) -> Model:
@@ -403,9 +409,9 @@ class _Writer:
         reading, given = self._reading, []
         for rv, values in zip(reading.rvs[: k + 1], reading.supports, strict=False):
             start = self._old.rvs_to_initial_values.get(rv)
-            if not isinstance(start, np.ndarray) or start.shape != (reading.n,):
+            if not isinstance(start, np.ndarray) or start.size != reading.n:
                 return None
-            given.append(start - values[0])
+            given.append(start.ravel() - values[0])
         counts = reading.count(given)
         counts = counts if self._lead else counts[0]
         return counts[..., 1] if count else counts

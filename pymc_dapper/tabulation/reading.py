@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model, logp
+from pymc.vartypes import continuous_types
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
@@ -30,14 +31,15 @@ from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.axis import depends_on_others
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
-from pymc_dapper.records.reading.finite import support
+from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
 from pymc_dapper.tabulation.at_cells import AtCells
 from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.long_form import LongForm
 from pymc_dapper.tabulation.picked import of_all_records
 from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 
-NO_VECTOR = "not a vector with few discrete values. A matrix of shape=(n, k) must be k variables"
+NOT_FEW_VALUES = "not of a discrete distribution with few values"
 """Why some variables can't be counted."""
 MOST_VALUES = 256
 """Joint values of a record's variables that a table may have cells for."""
@@ -70,7 +72,8 @@ class PublicArray:
 class ReadInTerms:
     """A model's graphs in terms of placeholders, with all known shapes static.
 
-    ``placeholders`` maps the model's parameters and data to their placeholders.
+    ``placeholders`` maps the model's parameters and data to their placeholders. ``shape`` is the
+    records'. Of a matrix, they are its entries, in ``long_form``.
     """
 
     def __init__(self, model: Model, rvs: Sequence[TensorVariable]):
@@ -88,10 +91,20 @@ class ReadInTerms:
             if rv not in rvs:
                 self.placeholders[rv] = known[rv]
         self.records = [known[rv] for rv in rvs]
+        self.shape = self.records[0].type.shape
+        self.long_form = None
+        if len(rvs) == 1 < len(self.shape) and None not in self.shape:
+            self.long_form = LongForm(self.records[0], view.data.values())
+            self.records = [self.long_form.entries]
 
     def __call__(self, graphs: Sequence[Variable]) -> list[Any]:
         """Rewrite graphs of the model's random variables."""
         return rebuild(list(graphs), self._known, with_static_shape)
+
+    def parameter(self, graph: Variable, core: int = 0) -> TensorVariable:
+        """Rewrite a parameter of the records' distribution, with ``core`` axes of its own."""
+        [written] = inline_symbolic_ops(self([graph]))
+        return written if self.long_form is None else self.long_form.of(written, core)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +141,13 @@ class TableReading:
     """The public data."""
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the record variables in the model."""
+        return self.read.shape
+
+    @property
     def n(self) -> int:
-        """Number of records."""
+        """Number of records: of a matrix, of its entries."""
         return int(self.records[0].type.shape[0])
 
     @property
@@ -192,7 +210,8 @@ class TableReading:
             for x, column in zip(self.records, of_cells, strict=False)
         }
         written = AtCells(self.n, len(which), at, leaf).rewrite(graph)
-        left = {x for x, _ in public} & set(ancestors([written]))
+        known = {x.array for x in self.public if x.array not in ancestors([x.at_rows])}
+        left = known & set(ancestors([written]))
         if left:
             names = ", ".join(str(x) for x in left)
             raise TabulationError(f"{names} enters both for each record and as a whole")
@@ -228,7 +247,7 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     statistics: dict[str, SumGraph] = {}
     answers: dict[str, TensorVariable] = {}
     for variable in (*model.potentials, *model.deterministics):
-        part = _follow(variable.name, read([variable])[0], read.records)
+        part = _follow(variable.name, read([variable])[0], read)
         if isinstance(part, SumGraph):
             if part.sums:
                 seen[variable.name] = part
@@ -240,16 +259,16 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         if set(rvs).isdisjoint(ancestors(rv.owner.inputs)):
             continue
         [density] = read([logp(rv, model.rvs_to_values[rv])])
-        part = _follow(rv.name, density, read.records)
+        part = _follow(rv.name, density, read)
         if not isinstance(part, SumGraph):
             answers[rv.name] = part
             continue
         inputs = read(rv.owner.inputs)
-        inputs_seen[rv.name] = [_input(rv.name, x, read.records) for x in inputs]
+        inputs_seen[rv.name] = [_input(rv.name, x, read) for x in inputs]
     for variable in (*model.potentials, *model.observed_RVs):
         statistic = getattr(variable.tag, "statistic", None)
         if statistic is not None and variable.name in {*seen, *inputs_seen}:
-            part = _follow(variable.name, read([statistic])[0], read.records)
+            part = _follow(variable.name, read([statistic])[0], read)
             if isinstance(part, SumGraph):
                 statistics[variable.name] = part
     if not seen and not answers and not inputs_seen:
@@ -273,12 +292,17 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     return _with_rows(reading)
 
 
-def _input(name: str, x: Any, records: Sequence[TensorVariable]) -> SumGraph:
+def _input(name: str, x: Any, read: ReadInTerms) -> SumGraph:
     """Return an input of an observed variable, such as a random generator, or a parameter."""
-    part = _follow(name, x, records) if isinstance(x, TensorVariable) else SumGraph(x, ())
+    part = _follow(name, x, read) if isinstance(x, TensorVariable) else SumGraph(x, ())
     if not isinstance(part, SumGraph):
         raise TabulationError(f"'{name}' depends on single records")
     return part
+
+
+def few_values(rv: TensorVariable) -> range | None:
+    """Values of a vector or matrix of a discrete distribution with known bounds; else None."""
+    return support_of_entries(rv) if rv.type.ndim else None
 
 
 def _check_children(model: Model, rvs: Sequence[TensorVariable]) -> None:
@@ -289,15 +313,22 @@ def _check_children(model: Model, rvs: Sequence[TensorVariable]) -> None:
                 f"the distribution of '{rv.name}', which is free, depends on '{parents[0]}': pass "
                 "both as records"
             )
+        children = [x.name for x in rvs if rv in ancestors(x.owner.inputs)]
+        one_each = rv.type.shape[:1] == rvs[0].type.shape[:1] and rv.dtype not in continuous_types
+        if children and one_each and rv not in rvs:
+            raise TabulationError(
+                f"'{children[0]}' depends on '{rv.name}', which is free and has an entry for each "
+                "record: pass both as records"
+            )
 
 
 def _check_values(rvs: Sequence[TensorVariable], records: Sequence[TensorVariable]) -> list[range]:
     supports = []
     for rv, x in zip(rvs, records, strict=True):
-        values = support(rv)
+        values = few_values(rv)
         if values is None:
-            raise TabulationError(f"'{rv.name}': {NO_VECTOR}")
-        if x.type.shape[0] is None or x.type.shape != records[0].type.shape:
+            raise TabulationError(f"'{rv.name}': {NOT_FEW_VALUES}")
+        if None in x.type.shape or x.type.shape != records[0].type.shape or x.type.ndim > 1:
             raise TabulationError("the records aren't equally many, one of each variable")
         if x.type.shape[0] == 1:
             raise TabulationError(f"'{rv.name}' has a single record")
@@ -313,8 +344,7 @@ def _chance(rv: TensorVariable, read: ReadInTerms) -> TensorVariable | None:
     """Return the probability of 1, of a variable with the values 0 and 1."""
     if not isinstance(rv.owner.op, laws.BernoulliRV):
         return None
-    [p] = inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner)))
-    return p
+    return read.parameter(rv.owner.op.dist_params(rv.owner)[0])
 
 
 def _probabilities(
@@ -328,14 +358,11 @@ def _probabilities(
     if chance is not None:
         return pt.stack([1 - chance, chance], axis=-1)
     if isinstance(rv.owner.op, laws.CategoricalRV):
-        [p] = inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner)))
-        return p
+        return read.parameter(rv.owner.op.dist_params(rv.owner)[0], core=1)
     # PyMC's own density, one value after the other.
-    densities = []
-    for value in values:
-        at = pt.full(record.type.shape, value, dtype=rv.dtype)
-        [density] = inline_symbolic_ops(read([logp(rv, at)]))
-        densities.append(pt.exp(density))
+    densities = [
+        pt.exp(read.parameter(logp(rv, pt.full(read.shape, value, dtype=rv.dtype)))) for value in values
+    ]
     return pt.stack(densities, axis=-1)
 
 
@@ -348,10 +375,12 @@ def _check_independence(
 
 
 def _follow(
-    name: str, graph: TensorVariable, records: Sequence[TensorVariable]
+    name: str, graph: TensorVariable, read: ReadInTerms
 ) -> SumGraph | TensorVariable:
     """Walk through a graph from the records on: to a function of sums, or a value for each."""
-    graphs = without_loops(inline_symbolic_ops([graph]))
+    records, graphs = read.records, without_loops(inline_symbolic_ops([graph]))
+    if read.long_form is not None:
+        graphs = [read.long_form(each) for each in graphs]
     n = records[0].type.shape[0]
     public = [x for x in ancestors(graphs) if x.owner is None and n in getattr(x.type, "shape", ())]
     # PyMC's checks of parameters, each of its own record: else they would be of all at once.
@@ -411,9 +440,11 @@ def _with_rows(reading: TableReading) -> TableReading:
         collect(name, n_variables, [each])
     for name, seen in _all_seen(reading):
         collect(name, n_variables, [each.contributions for each in seen.sums])
+    free = set() if reading.sums else _free_by_record(reading)
     arrays = {}
     for (array, axis), x in found.items():
-        arrays[array, axis] = np.moveaxis(_value_of(reading, x), axis, 0)
+        value = np.arange(reading.n) if x in free else np.moveaxis(_value_of(reading, x), axis, 0)
+        arrays[array, axis] = value
     rows = distinct_rows(list(arrays.values()), reading.n)
     if len(rows) == reading.n > 1 and reading.sums:
         named = [x.name for x, _ in found if x.name] or ["what is public of the records"]
@@ -422,6 +453,10 @@ def _with_rows(reading: TableReading) -> TableReading:
     public = []
     for (array, axis), values in arrays.items():
         of_rows = at_first(values, rows.first)
+        if array in free:
+            at_rows = array.take(of_rows, axis=axis)
+            public.append(PublicArray(array, axis, at_rows, of_rows, None))
+            continue
         at_rows = np.moveaxis(of_rows, 0, axis)
         data = _data_of(reading, array)
         # Real-valued data may change; integer data determine the rows.
@@ -431,6 +466,12 @@ def _with_rows(reading: TableReading) -> TableReading:
         )
         public.append(PublicArray(array, axis, placeholder, of_rows, data if changes else None))
     return replace(reading, rows=rows, public=tuple(public))
+
+
+def _free_by_record(reading: TableReading) -> set[Variable]:
+    """Find the placeholders of continuous free variables, of which each record has its own entry."""
+    placeholders, free = reading.read.placeholders, reading.model.free_RVs
+    return {placeholders[rv] for rv in free if rv in placeholders and rv.dtype in continuous_types}
 
 
 def variables_maybe_invalid(reading: TableReading) -> list[str]:
@@ -475,7 +516,8 @@ def _value_of(reading: TableReading, x: Variable) -> np.ndarray:
         return known
     data = _data_of(reading, x)
     if data is not None:
-        return data.get_value(borrow=True)
+        values = data.get_value(borrow=True)
+        return values if x.type.ndim == values.ndim else values.ravel()  # in long form
     if x in reading.read.placeholders.values():
         raise TabulationError(
             f"the records depend on '{x.name}', which is free and has an entry for each of them"
@@ -490,7 +532,9 @@ def at_first(values: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 def _data_of(reading: TableReading, x: Variable) -> SharedVariable | None:
     """Return the data of a placeholder."""
+    long_form = reading.read.long_form
     for data, placeholder in reading.read.placeholders.items():
-        if placeholder is x and isinstance(data, SharedVariable):
+        flat = placeholder if long_form is None else long_form.flat.get(placeholder, placeholder)
+        if x in (placeholder, flat) and isinstance(data, SharedVariable):
             return data
     return None

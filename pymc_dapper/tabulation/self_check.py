@@ -113,13 +113,12 @@ class _Check:
 
     def _densities(self, point: Mapping[str, np.ndarray], values: Sequence[int]) -> np.ndarray:
         """Return the model's value for each record, if all had the same values."""
-        n = self._reading.n
         records = {
-            rv.name: np.full(n, value, dtype=rv.dtype)
+            rv.name: np.full(self._reading.shape, value, dtype=rv.dtype)
             for rv, value in zip(self._reading.rvs, values, strict=True)
         }
         found = self._at_records(*self._values(self._reading.model, {**point, **records}))
-        return np.array([_by_record(x, n) for x in found])
+        return np.array([_by_record(x, self._reading.shape) for x in found])
 
     def _compare(
         self, point: Mapping[str, np.ndarray], densities: np.ndarray, chosen: np.ndarray
@@ -127,7 +126,7 @@ class _Check:
         reading = self._reading
         at = np.unravel_index(chosen, tuple(map(len, reading.supports)))
         records = {
-            rv.name: (values[0] + index).astype(rv.dtype)
+            rv.name: (values[0] + index).astype(rv.dtype).reshape(reading.shape)
             for rv, values, index in zip(reading.rvs, reading.supports, at, strict=True)
         }
         full = {**point, **records}
@@ -195,8 +194,11 @@ def _others(model: Model, names: Sequence[str]) -> list[TensorVariable]:
     return at_values(model, graphs, {})
 
 
-def _by_record(density: np.ndarray, n: int) -> np.ndarray:
-    """Sum over records, along any axis."""
+def _by_record(density: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Sum over all but the records, along any axis, or over none if each entry is a record."""
+    if len(shape) > 1:
+        return density.ravel()
+    [n] = shape
     axis = density.shape.index(n)
     return np.moveaxis(density, axis, 0).reshape(n, -1).sum(axis=1)
 

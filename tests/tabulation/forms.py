@@ -24,6 +24,8 @@ class Form:
     rows: list[int]
     table: bool = True
     """Whether the records are counted; else they are integrated out."""
+    shape: tuple[int, ...] = ()
+    """Of a matrix, whose entries are the records."""
 
     def data_sets(self):
         """All data sets, each a dict of arrays."""
@@ -31,14 +33,17 @@ class Form:
         joint = list(product(*self.values.values()))
         for records in product(joint, repeat=n):
             columns = np.array(records).T
-            yield dict(zip(self.values, columns, strict=True))
+            yield {
+                name: column.reshape(self.shape or len(self.rows))
+                for name, column in zip(self.values, columns, strict=True)
+            }
 
     def counts(self, records):
         """The tables of counts of a data set, by the names of the new model's variables."""
         n_rows, names = max(self.rows) + 1, list(self.values)
         tables, shape, at = {}, (n_rows,), [np.array(self.rows)]
         for k, (name, values) in enumerate(self.values.items()):
-            shape, at = (*shape, len(values)), [*at, records[name] - values[0]]
+            shape, at = (*shape, len(values)), [*at, records[name].ravel() - values[0]]
             table = np.zeros(shape, dtype=int)
             np.add.at(table, tuple(at), 1)
             tables["_".join(names[: k + 1]) + "_counts"] = table[0] if n_rows == 1 else table
@@ -328,7 +333,57 @@ def picked_columns():
     return Form(model, {"x": range(3), "y": range(2)}, [1, 0, 1, 0])
 
 
+def answers_in_columns():
+    """Of a matrix, each entry is a record, with a row for its column and answer."""
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.array([[1.0, 2.0, 3.0], [2.0, 2.0, 1.0]]))
+        x = pm.Categorical("x", p, shape=(3, 2))
+        mechanism = pmd.RandomizedResponse(0.6, categories=3)
+        mechanism.observe("answer", x, released=pm.Data("released", [[0, 2], [1, 0], [0, 2]]))
+    return Form(model, {"x": range(3)}, [0, 3, 1, 2, 0, 3], table=False, shape=(3, 2))
+
+
+def item_responses():
+    """People differ in what isn't known: each entry has its own row."""
+    with pm.Model() as model:
+        scale = pm.HalfNormal("scale", 1)
+        ability = pm.Normal("ability", 0, scale, shape=3)
+        difficulty = pm.Normal("difficulty", 0, 1, shape=2)
+        x = pm.Bernoulli("x", logit_p=ability[:, None] - difficulty, shape=(3, 2))
+        mechanism = pmd.RandomizedResponse(0.7, categories=2)
+        mechanism.potential("answer", x, released=[[0, 1], [1, 1], [1, 0]])
+        pm.Normal("outcome", 0.5 * x + pm.math.exp(difficulty), 1.0, observed=np.eye(3)[:, :2])
+    return Form(model, {"x": range(2)}, list(range(6)), table=False, shape=(3, 2))
+
+
+def one_of_each():
+    """Records whose distributions depend on a free variable of each."""
+    with pm.Model() as model:
+        ability = pm.Normal("ability", 0, 1, shape=4)
+        p = pm.Deterministic("p", pm.math.sigmoid(1 - 2 * ability))
+        x = pm.Bernoulli("x", p, shape=4)
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", x, released=[0, 1, 1, 1])
+    return Form(model, {"x": range(2)}, list(range(4)), table=False)
+
+
+def sums_of_columns():
+    """A matrix of which totals are known, of columns and of all, with an axis of length 1."""
+    z = np.array([0.5, -1.0, 0.5, 0.5])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=2)
+        x = pm.Bernoulli("x", logit_p=b * z[:, None, None], shape=(4, 1, 2))
+        of_columns = pmd.GaussianMechanism(1.0)
+        of_columns.observe("columns", x.sum(axis=0), released=[[2.0, 0.3]])
+        pmd.LaplaceMechanism(1.0).potential("all", (z[:, None, None] * x).sum(), released=1.2)
+        pm.Deterministic("share", x.mean())
+    return Form(model, {"x": range(2)}, [1, 3, 0, 2, 1, 3, 1, 3], shape=(4, 1, 2))
+
+
 FORMS = [
+    answers_in_columns,
+    item_responses,
+    one_of_each,
+    sums_of_columns,
     picked,
     picked_columns,
     categories,

@@ -9,6 +9,7 @@ from scipy.special import logsumexp
 import pymc_dapper as pmd
 from pymc_dapper.tabulation import reading
 from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.long_form import LongForm
 from pymc_dapper.tabulation.model import tabulate, write_table
 from pymc_dapper.tabulation.reading import variables_maybe_invalid
 from tests.tabulation import forms
@@ -167,9 +168,28 @@ def _with_rows_mismatched(monkeypatch):
     monkeypatch.setattr(reading, "at_first", lambda values, first: values[np.roll(first, 1)])
 
 
+def _with_entries_mismatched(monkeypatch):
+    class Mismatched(LongForm):
+        def __init__(self, *args):
+            super().__init__(*args)
+            self._places = np.roll(self._places, 1, axis=1)
+
+    monkeypatch.setattr(reading, "LongForm", Mismatched)
+
+
 FAULTS = {
-    _without_covariates: (forms.covariate, forms.groups, forms.logits),
-    _with_rows_mismatched: (forms.answers_and_counts, forms.randomised_response, forms.outcomes),
+    _without_covariates: (forms.covariate, forms.groups, forms.logits, forms.one_of_each),
+    _with_rows_mismatched: (
+        forms.answers_and_counts,
+        forms.answers_in_columns,
+        forms.outcomes,
+        forms.randomised_response,
+    ),
+    _with_entries_mismatched: (
+        forms.answers_in_columns,
+        forms.item_responses,
+        forms.sums_of_columns,
+    ),
 }
 
 
@@ -326,13 +346,13 @@ def test_records_of_many_values_are_refused():
         y = pm.DiscreteUniform("y", 0, 999, shape=5)
         one = pm.Bernoulli("one", 0.5, shape=1)
         pm.Potential("privacy", -1.0 * x.sum() * y.sum() * one.sum())
-        pm.Bernoulli("matrix", 0.5, shape=(5, 2))
-    for names, message in (
-        *(("x", "'x': not a vector"), ("y", "1000 values"), ("one", "single")),
-        ("matrix", r"'matrix': not a vector.* shape=\(n, k\) must be k variables"),
+    for name, message in (
+        ("x", "'x': not of a discrete distribution with few values"),
+        ("y", "1000 values"),
+        ("one", "single"),
     ):
         with pytest.raises(TabulationError, match=message):
-            tabulate(model, [model[names]])
+            tabulate(model, [model[name]])
     with pm.Model() as without:
         pm.Normal("x")
     with pytest.raises(TabulationError, match="no latent records"):

@@ -1,0 +1,120 @@
+"""Matrices of records in long form: one record for each entry, as of a table with a row for each.
+
+Of ``x`` with shape (n, k), such as k answers of each of n people, entry (i, j) is record i k + j.
+What differs between entries is looked up by i and j.
+"""
+
+from collections.abc import Collection
+from math import prod
+
+import numpy as np
+import pytensor.tensor as pt
+from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import io_toposort
+from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.basic import Alloc
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.math import Sum
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.checks import localise_checks
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.naming import describe
+from pymc_dapper.graphs.rebuild import dependent_variables, with_inputs
+from pymc_dapper.tabulation.errors import TabulationError
+
+
+class LongForm:
+    """Writes graphs of a matrix of records, of known shape, in terms of its entries.
+
+    ``entries`` is a vector of them, the last axis running fastest. ``flat`` has vectors that stand
+    for data of the matrix's shape, by their placeholders.
+    """
+
+    def __init__(self, matrix: TensorVariable, data: Collection[TensorVariable]):
+        self._matrix, self._shape = matrix, matrix.type.shape
+        n_axes = len(self._shape)
+        self._axes = tuple(range(n_axes))
+        self._places = np.indices(self._shape).reshape(n_axes, -1)
+        self.entries = self._flat(matrix)
+        of_shape = [x for x in data if x.type.shape == self._shape]
+        self.flat = {x: self._flat(x) for x in of_shape}
+
+    def __call__(self, graph: TensorVariable) -> TensorVariable:
+        """Write a graph that may depend on the matrix in terms of its entries.
+
+        Raises
+        ------
+        TabulationError
+            If it combines entries otherwise than by sums over all, or over the first axis.
+        """
+        [graph] = localise_checks([graph], [self._matrix])
+        dependent = dependent_variables([self._matrix], [graph])
+        # Variables with an entry for each of the records', and what depends on sums of these.
+        long: dict[Variable, TensorVariable] = {self._matrix: self.entries}
+        of_sums: dict[Variable, Variable] = {}
+        for node in io_toposort([self._matrix], [graph]):
+            if dependent.isdisjoint(node.outputs):
+                continue
+            if set(long).isdisjoint(node.inputs):
+                inputs = [of_sums.get(x, x) for x in node.inputs]
+                of_sums.update(zip(node.outputs, with_inputs(node, inputs), strict=True))
+            elif isinstance(node.op, Sum) and node.op.axis in (None, (0,), self._axes):
+                [x], [total] = node.inputs, node.outputs
+                of_sums[total] = self._sum(long[x], over_all=node.op.axis != (0,)).astype(total.dtype)
+            elif isinstance(node.op, Alloc) and tuple(node.outputs[0].type.shape) == self._shape:
+                long[node.outputs[0]] = long[node.inputs[0]]
+            elif isinstance(node.op, CheckAndRaise) and dependent.isdisjoint(node.inputs[1:]):
+                long[node.outputs[0]] = node.op(long[node.inputs[0]], *node.inputs[1:])
+            elif self._is_by_entry(node) and set(of_sums).isdisjoint(node.inputs):
+                inputs = [long[x] if x in long else self.of(x) for x in node.inputs]
+                long[node.outputs[0]] = _apply(node, inputs)
+            else:
+                raise TabulationError(
+                    f"entries of '{self._matrix.name}', which has the shape {self._shape}, are "
+                    f"combined by {describe(node)}. Write it as single variables, one for each "
+                    "column"
+                )
+        return long.get(graph, of_sums.get(graph, graph))
+
+    def _flat(self, x: TensorVariable) -> TensorVariable:
+        return pt.vector(x.name, dtype=x.dtype, shape=(prod(self._shape),))
+
+    def _is_by_entry(self, node: Apply) -> bool:
+        return isinstance(node.op, Elemwise) and node.outputs[0].type.shape == self._shape
+
+    def _sum(self, long: TensorVariable, over_all: bool) -> TensorVariable:
+        """Sum a graph over all entries, or over the first axis of the records."""
+        if over_all:
+            return long.sum()
+        n_columns = prod(self._shape[1:])
+        column = pt.constant(np.arange(long.type.shape[0]) % n_columns)
+        of_column = pt.eq(column[:, None], np.arange(n_columns))
+        return pt.switch(of_column, long[:, None], 0).sum(axis=0).reshape(self._shape[1:])
+
+    def of(self, graph: TensorVariable, core: int = 0) -> TensorVariable:
+        """Write a graph that doesn't depend on the records with a row for each of their entries.
+
+        Its axes, but for the last ``core``, are broadcast with the records'. It has no axis for the
+        entries if all share it.
+        """
+        if graph in self.flat and not core:
+            return self.flat[graph]
+        known, lead = known_value(graph), graph.type.ndim - core
+        if known is None and isinstance(getattr(graph.owner, "op", None), Elemwise):
+            return _apply(graph.owner, [self.of(x, core) for x in graph.owner.inputs])
+        differ = [axis for axis in range(lead) if graph.type.shape[axis] != 1]
+        kept = [*differ, *range(lead, graph.type.ndim)]
+        places = tuple(self._places[len(self._shape) - lead + axis] for axis in differ)
+        if known is not None:
+            known = known.reshape([known.shape[axis] for axis in kept])
+            return pt.constant(known[places] if places else known)
+        table = graph.dimshuffle(kept)
+        return table[places] if places else table
+
+
+def _apply(node: Apply, inputs: list[TensorVariable]) -> TensorVariable:
+    """Apply an elementwise operation; what lacks the axis of entries is the same for all."""
+    longest = max(x.type.ndim for x in inputs)
+    aligned = [pt.shape_padleft(x, longest - x.type.ndim) for x in inputs]
+    return node.clone_with_new_inputs(aligned, strict=False).outputs[0]
