@@ -10,6 +10,7 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.dependence import records_seen
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.steps.progress import LOGGER
@@ -77,7 +78,10 @@ def table_if_cheaper(
         if any(rv.name in kept for rv in rvs):
             return None
         reading = read_table(model, rvs)
+        of_people = _of_people(reading)
         if not _is_cheaper(reading) or _are_counts(reading):
+            return None
+        if not of_people.isdisjoint(records_seen(model)):  # they stay records, each with its own
             return None
         written = write_table(reading)
         if not written.free_RVs:  # the records, integrated out, are all there is to sample
@@ -104,13 +108,16 @@ def table_if_cheaper(
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
     factors = [*reading.inputs_seen, *reading.answers]
     factors += [x.name for x in model.potentials if x.name in reading.seen]
+    names = [rv.name for rv in model.free_RVs if rv in of_people]
+    return Table(written, counts, reading.n, reading.n_cells, reading.names, factors, names)
+
+
+def _of_people(reading: TableReading) -> set[TensorVariable]:
+    """Find free variables with an entry for each person, on which the records depend."""
     beneath = set(ancestors([x for rv in reading.rvs for x in rv.owner.inputs]))
-    of_people = [
-        rv.name
-        for rv in model.free_RVs
-        if rv in beneath and view_of(model).shape(rv)[:1] == reading.shape[:1]
-    ]
-    return Table(written, counts, reading.n, reading.n_cells, reading.names, factors, of_people)
+    of_model, view = reading.model.free_RVs, view_of(reading.model)
+    free = [rv for rv in of_model if rv in beneath and rv not in reading.rvs]
+    return {rv for rv in free if view.shape(rv)[:1] == reading.shape[:1]}
 
 
 def _is_cheaper(reading: TableReading) -> bool:

@@ -13,8 +13,9 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
+from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.checks import localise_checks
@@ -61,7 +62,9 @@ class LongForm:
                 of_sums.update(zip(node.outputs, with_inputs(node, inputs), strict=True))
             elif isinstance(node.op, Sum) and node.op.axis in (None, (0,), self._axes):
                 [x], [total] = node.inputs, node.outputs
-                of_sums[total] = self._sum(long[x], over_all=node.op.axis != (0,)).astype(total.dtype)
+                of_sums[total] = self._sum(long[x], over_all=node.op.axis != (0,)).astype(
+                    total.dtype
+                )
             elif isinstance(node.op, Alloc) and tuple(node.outputs[0].type.shape) == self._shape:
                 long[node.outputs[0]] = long[node.inputs[0]]
             elif isinstance(node.op, CheckAndRaise) and dependent.isdisjoint(node.inputs[1:]):
@@ -93,24 +96,40 @@ class LongForm:
         return pt.switch(of_column, long[:, None], 0).sum(axis=0).reshape(self._shape[1:])
 
     def of(self, graph: TensorVariable, core: int = 0) -> TensorVariable:
-        """Write a graph that doesn't depend on the records with a row for each of their entries.
+        """Write a graph that doesn't depend on the matrix with a row for each of its entries.
 
-        Its axes, but for the last ``core``, are broadcast with the records'. It has no axis for the
+        Its axes, but for the last ``core``, are broadcast with the matrix's. It has no axis for the
         entries if all share it.
         """
-        if graph in self.flat and not core:
+        return self._at(graph, self._axes[len(self._axes) - (graph.type.ndim - core) :])
+
+    def _at(self, graph: TensorVariable, axes: tuple[int, ...]) -> TensorVariable:
+        """Look a graph up at each entry: its first axes are these of the matrix."""
+        if graph in self.flat and axes == self._axes:
             return self.flat[graph]
-        known, lead = known_value(graph), graph.type.ndim - core
-        if known is None and isinstance(getattr(graph.owner, "op", None), Elemwise):
-            return _apply(graph.owner, [self.of(x, core) for x in graph.owner.inputs])
-        differ = [axis for axis in range(lead) if graph.type.shape[axis] != 1]
-        kept = [*differ, *range(lead, graph.type.ndim)]
-        places = tuple(self._places[len(self._shape) - lead + axis] for axis in differ)
+        known, n_axes = known_value(graph), len(axes)
+        op, inputs = (None, []) if graph.owner is None else (graph.owner.op, graph.owner.inputs)
+        if known is None and isinstance(op, Elemwise):
+            return _apply(graph.owner, [self._at(x, axes) for x in inputs])
+        if known is None and isinstance(op, DimShuffle):
+            [x], own = inputs, op.new_order[n_axes:]
+            if own == tuple(range(x.type.ndim - len(own), x.type.ndim)):
+                # An axis that is left out has the length 1: it isn't looked up.
+                of_x = dict(zip(op.new_order[:n_axes], axes, strict=True))
+                return self._at(x, tuple(of_x.get(k, 0) for k in range(x.type.ndim - len(own))))
+        differ = [k for k in range(n_axes) if graph.type.shape[k] != 1]
+        places = [self._places[axes[k]] for k in differ]
+        kept = [*differ, *range(n_axes, graph.type.ndim)]
         if known is not None:
-            known = known.reshape([known.shape[axis] for axis in kept])
-            return pt.constant(known[places] if places else known)
-        table = graph.dimshuffle(kept)
-        return table[places] if places else table
+            known = known.reshape([known.shape[k] for k in kept])
+            return pt.constant(known[tuple(places)] if places else known)
+        table = graph.dimshuffle(kept) if len(kept) < graph.type.ndim else graph
+        node = table.owner
+        if 0 in differ and node is not None and isinstance(node.op, AdvancedSubtensor):
+            index = known_value(node.inputs[1]) if len(node.inputs) == 2 else None
+            if index is not None and index.ndim == 1:  # of effects by group
+                table, places[0] = node.inputs[0], index[places[0]]
+        return table[tuple(places)] if places else table
 
 
 def _apply(node: Apply, inputs: list[TensorVariable]) -> TensorVariable:

@@ -361,7 +361,8 @@ def _probabilities(
         return read.parameter(rv.owner.op.dist_params(rv.owner)[0], core=1)
     # PyMC's own density, one value after the other.
     densities = [
-        pt.exp(read.parameter(logp(rv, pt.full(read.shape, value, dtype=rv.dtype)))) for value in values
+        pt.exp(read.parameter(logp(rv, pt.full(read.shape, value, dtype=rv.dtype))))
+        for value in values
     ]
     return pt.stack(densities, axis=-1)
 
@@ -374,9 +375,7 @@ def _check_independence(
         raise TabulationError(f"the prior of '{rv.name}' ties records together: {why}")
 
 
-def _follow(
-    name: str, graph: TensorVariable, read: ReadInTerms
-) -> SumGraph | TensorVariable:
+def _follow(name: str, graph: TensorVariable, read: ReadInTerms) -> SumGraph | TensorVariable:
     """Walk through a graph from the records on: to a function of sums, or a value for each."""
     records, graphs = read.records, without_loops(inline_symbolic_ops([graph]))
     if read.long_form is not None:
@@ -469,7 +468,7 @@ def _with_rows(reading: TableReading) -> TableReading:
 
 
 def _free_by_record(reading: TableReading) -> set[Variable]:
-    """Find the placeholders of continuous free variables, of which each record has its own entry."""
+    """Find the placeholders of continuous free variables: each record has an entry of its own."""
     placeholders, free = reading.read.placeholders, reading.model.free_RVs
     return {placeholders[rv] for rv in free if rv in placeholders and rv.dtype in continuous_types}
 

@@ -236,3 +236,40 @@ def test_parameters_alone_are_sampled_where_records_are_integrated_out(passed_on
     sampling.sample(model=model, progressbar=False)
     assert [rv.name for rv in passed_on["model"].free_RVs] == ["b"]
     assert len(steps_of(passed_on)) == 1
+
+
+def item_responses(n=200, *, with_sum=False):
+    rng = np.random.default_rng(0)
+    with pm.Model() as model:
+        spread = pm.HalfNormal("spread", 1)
+        ability = pm.Normal("ability", 0, spread, shape=n)
+        difficulty = pm.Normal("difficulty", 0, 1, shape=3)
+        x = pm.Bernoulli("x", logit_p=ability[:, None] - difficulty, shape=(n, 3))
+        mechanism = pmd.RandomizedResponse(0.8, categories=2)
+        mechanism.observe("answer", x, released=rng.integers(0, 2, (n, 3)))
+        if with_sum:
+            pmd.GaussianMechanism(1.0).potential("sum", ability.sum(), released=0.0)
+    return model
+
+
+def test_unknown_numbers_of_each_person_are_left_out_unless_they_are_named(monkeypatch, caplog):
+    model, kept = item_responses(), []
+
+    def stop(*_, var_names, **options):
+        kept.append(var_names)
+        kept.append([rv.name for rv in options["model"].free_RVs])
+
+    monkeypatch.setattr(sampling.pm, "sample", stop)
+    with caplog.at_level("INFO", logger="pymc.dapper"):
+        pmd.sample(model)
+        pmd.sample(model, var_names=["ability"])
+    free = ["spread", "ability", "difficulty"]
+    assert kept == [["spread", "difficulty"], free, ["ability"], free]
+    assert "Left out of the result: 'ability'. var_names= keeps them" in caplog.text
+    assert "as many entries as there are records" not in caplog.text
+
+
+def test_people_whom_a_mechanism_sees_keep_their_answers():
+    """Their abilities are records: each is moved with its answers."""
+    assert table_if_cheaper(item_responses(), None, ()).of_people == ["ability"]
+    assert table_if_cheaper(item_responses(with_sum=True), None, ()) is None
