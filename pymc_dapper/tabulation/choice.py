@@ -15,7 +15,7 @@ from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.model import by_length, compare, find_records, write_table
+from pymc_dapper.tabulation.model import apart, compare, find_records, write_table
 from pymc_dapper.tabulation.reading import TableReading, read_table
 
 RECORDS_PER_CELL = 150
@@ -51,7 +51,7 @@ def tables_if_cheaper(
 ) -> list[Table]:
     """Tabulate each group of people by :func:`table_if_cheaper`; the last model has all tables."""
     try:
-        groups = by_length(model, find_records(model, records))
+        groups = apart(model, find_records(model, records))
     except FAILURES:  # there are none that can be counted; `tabulate` gives the reason
         return []
     tables = []

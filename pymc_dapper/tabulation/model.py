@@ -25,7 +25,6 @@ from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
 from pymc_dapper.steps.progress import LOGGER
@@ -108,7 +107,7 @@ def tabulate(
     >>> pmd.tabulate(model)["record_counts"]
     """
     written = model_to_read(model)
-    for group in by_length(written, find_records(written, records)):
+    for group in apart(written, find_records(written, records)):
         reading = read_table(written, [written[rv.name] for rv in group])
         written = write_table(reading)
         compare(reading, written)
@@ -183,13 +182,15 @@ def find_records(
     ]
 
 
-def by_length(model: Model, records: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
-    """Group vectors of records by the number of people whom they describe; matrices are alone."""
-    groups: dict[Any, list[TensorVariable]] = {}
-    for rv in records:
-        key = view_of(model).shape(rv) if rv.type.ndim == 1 else rv
-        groups.setdefault(key, []).append(rv)
-    return list(groups.values())
+def apart(model: Model, records: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
+    """Group records by what links them: a factor that depends on both, or one's distribution."""
+    groups = [[rv] for rv in records]
+    for x in (*model.basic_RVs, *model.potentials, *model.deterministics):
+        seen = {x, *ancestors(x.owner.inputs, blockers=model.basic_RVs)}
+        linked = [group for group in groups if not seen.isdisjoint(group)]
+        groups = [group for group in groups if group not in linked]
+        groups += [[rv for group in linked for rv in group]] if linked else []
+    return groups
 
 
 def write_table(reading: TableReading) -> Model:

@@ -103,7 +103,7 @@ class ReadInTerms:
 
     def parameter(self, graph: Variable, core: int = 0) -> TensorVariable:
         """Rewrite a parameter of the records' distribution, with ``core`` axes of its own."""
-        [written] = inline_symbolic_ops(self([graph]))
+        [written] = localise_checks(inline_symbolic_ops(self([graph])), self.records)
         return written if self.long_form is None else self.long_form.of(written, core)
 
 

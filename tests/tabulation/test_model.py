@@ -278,6 +278,32 @@ def test_starts_are_counted():
     assert np.array_equal(tabulate(model).initial_point()["x_count"], [2, 2])
 
 
+def test_variables_that_nothing_links_are_counted_apart():
+    """Twelve answers of each person have 2^12 joint values, and aren't counted together."""
+    with pm.Model() as model:
+        ability = pm.Normal("ability", 0, 1, shape=5)
+        each = pmd.RandomizedResponse(0.7, categories=2)
+        for k in range(12):
+            x = pm.Bernoulli(f"x{k}", logit_p=ability - k, shape=5)
+            each.observe(f"answer{k}", x, released=[0, 1, 1, 0, k % 2])
+        y = pm.Bernoulli("y", 0.3, shape=5)
+        z = pm.Binomial("z", 2, 0.3 + 0.2 * y, shape=5)
+        pmd.LaplaceMechanism(1.0).potential("sum", z.sum(), released=4.0)
+    tabulated = tabulate(model)
+    assert [rv.name for rv in tabulated.free_RVs] == ["ability", "y_counts", "y_z_counts"]
+    a = np.array([0.3, -1.0, 0.0, 2.0, 0.5])
+    density = tabulated.compile_fn(
+        [tabulated[f"answer{k}"] for k in range(12)],
+        inputs=[tabulated["ability"]],
+        mode="FAST_COMPILE",
+        point_fn=False,
+    )(a)
+    for k, found in enumerate(density):
+        chance, answers = 1 / (1 + np.exp(k - a)), np.array([0, 1, 1, 0, k % 2])
+        yes = 0.7 * chance + 0.3 * (1 - chance)
+        assert found == pytest.approx(np.log(np.where(answers, yes, 1 - yes)).sum(), abs=1e-12)
+
+
 # -- refusals --------------------------------------------------------------------------------------
 
 
