@@ -15,8 +15,8 @@ from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.model import apart, compare, find_records, write_table
-from pymc_dapper.tabulation.reading import TableReading, read_table
+from pymc_dapper.tabulation.model import apart, compare, find_records, write_in_turn
+from pymc_dapper.tabulation.reading import TableReading
 
 RECORDS_PER_CELL = 150
 """A table's sweep takes as long per cell as a sweep over this number of records."""
@@ -77,17 +77,19 @@ def table_if_cheaper(
             return None
         if any(rv.name in kept for rv in rvs):
             return None
-        reading = read_table(model, rvs)
-        of_people = _of_people(reading)
+        steps = write_in_turn(model, rvs)
+        reading, written = steps[-1]
+        of_people = set().union(*(_of_people(read) for read, _ in steps))
+        of_people -= {rv.name for rv in rvs}
         if not _is_cheaper(reading) or _are_counts(reading):
             return None
-        if not of_people.isdisjoint(records_seen(model)):  # they stay records, each with its own
-            return None
-        written = write_table(reading)
+        if not of_people.isdisjoint(x.name for x in records_seen(model)):
+            return None  # they stay records, each with its own
         if not written.free_RVs:  # the records, integrated out, are all there is to sample
             return None
         try:
-            compare(reading, written)
+            for each in steps:
+                compare(*each)
         except TabulationError as error:
             LOGGER.warning("Not sampled as a table, but record by record: %s", error)
             return None
@@ -106,18 +108,20 @@ def table_if_cheaper(
         )
         raise
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
-    factors = [*reading.inputs_seen, *reading.answers]
-    factors += [x.name for x in model.potentials if x.name in reading.seen]
-    names = [rv.name for rv in model.free_RVs if rv in of_people]
-    return Table(written, counts, reading.n, reading.n_cells, reading.names, factors, names)
+    readings = [each for each, _ in steps]
+    depend = [x for each in readings for x in (*each.inputs_seen, *each.answers, *each.seen)]
+    factors = [x.name for x in (*model.observed_RVs, *model.potentials) if x.name in depend]
+    beneath = [rv.name for rv in written.free_RVs if rv.name in of_people]
+    names = ", ".join(f"'{rv.name}'" for rv in rvs)
+    return Table(written, counts, prod(reading.shape), reading.n_cells, names, factors, beneath)
 
 
-def _of_people(reading: TableReading) -> set[TensorVariable]:
-    """Find free variables with an entry for each person, on which the records depend."""
+def _of_people(reading: TableReading) -> set[str]:
+    """Name free variables with an entry for each person, on which the records depend."""
     beneath = set(ancestors([x for rv in reading.rvs for x in rv.owner.inputs]))
     of_model, view = reading.model.free_RVs, view_of(reading.model)
     free = [rv for rv in of_model if rv in beneath and rv not in reading.rvs]
-    return {rv for rv in free if view.shape(rv)[:1] == reading.shape[:1]}
+    return {rv.name for rv in free if view.shape(rv)[:1] == reading.shape[:1]}
 
 
 def _is_cheaper(reading: TableReading) -> bool:

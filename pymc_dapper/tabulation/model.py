@@ -1,6 +1,6 @@
 """Write the model of counts for a model of records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
 
@@ -29,6 +29,7 @@ from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.steps.variables import check_given, record_values
+from pymc_dapper.tabulation.by_entry import last_of, read_by_entry
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.fewer import few_records, with_few_records
 from pymc_dapper.tabulation.reading import (
@@ -106,12 +107,42 @@ def tabulate(
     ...     pmd.GaussianMechanism(100).potential("privacy", table, released=released)
     >>> pmd.tabulate(model)["record_counts"]
     """
-    written = model_to_read(model)
-    for group in apart(written, find_records(written, records)):
-        reading = read_table(written, [written[rv.name] for rv in group])
-        written = write_table(reading)
-        compare(reading, written)
-    return written
+    model = model_to_read(model)
+    for group in apart(model, find_records(model, records)):
+        steps = write_in_turn(model, [model[rv.name] for rv in group])
+        for step in steps:
+            compare(*step)
+        model = steps[-1][1]
+    return model
+
+
+def write_in_turn(
+    model: Model, records: Sequence[TensorVariable]
+) -> list[tuple[TableReading, Model]]:
+    """Integrate out records given others, where that is possible; then write a table of the rest.
+
+    Returns
+    -------
+    list of (TableReading, Model)
+        How a model was read, and what was written.
+    """
+    at_once, names, done = model, [rv.name for rv in records], []
+    while (last := last_of([model[name] for name in names])) is not None:
+        try:
+            reading = read_by_entry(model, last)
+        except TabulationError:
+            break
+        model = write_table(reading)
+        names.remove(last.name)
+        done.append((reading, model))
+    try:
+        reading = read_table(model, [model[name] for name in names])
+        return [*done, (reading, write_table(reading))]
+    except TabulationError:
+        if not done:
+            raise
+    reading = read_table(at_once, records)
+    return [(reading, write_table(reading))]
 
 
 def compare(reading: TableReading, written: Model) -> None:
@@ -130,7 +161,8 @@ def compare(reading: TableReading, written: Model) -> None:
     try:
         people, each = reading.shape[0], prod(reading.shape[1:])
         few = with_few_records(reading.model, people, few_records(reading.rows) // each)
-        of_few = read_table(few, [few[rv.name] for rv in reading.rvs])
+        rvs = [few[rv.name] for rv in reading.rvs]
+        of_few = read_table(few, rvs) if reading.by_entry is None else read_by_entry(few, *rvs)
         written_of_few = write_table(of_few)
     except FAILURES as error:  # of a graph that depends on the number of records
         _tell_not_compared(reading, str(error))
@@ -174,11 +206,12 @@ def find_records(
         raise TabulationError(f"{', '.join(f"'{rv.name}'" for rv in seen)}: {NOT_FEW_VALUES}")
     # Records on which the mechanism depends through others only.
     above = {x for rv in found for x in ancestors(rv.owner.inputs)}
-    shapes = {rv.type.shape for rv in found}
+    lengths = {rv.type.shape[:1] for rv in found}
     return [
         rv
         for rv in model.free_RVs
-        if rv in found or (rv in above and few_values(rv) is not None and rv.type.shape in shapes)
+        if rv in found
+        or (rv in above and few_values(rv) is not None and rv.type.shape[:1] in lengths)
     ]
 
 
@@ -189,7 +222,7 @@ def apart(model: Model, records: Sequence[TensorVariable]) -> list[list[TensorVa
         seen = {x, *ancestors(x.owner.inputs, blockers=model.basic_RVs)}
         linked = [group for group in groups if not seen.isdisjoint(group)]
         groups = [group for group in groups if group not in linked]
-        groups += [[rv for group in linked for rv in group]] if linked else []
+        groups += [[rv for rv in records if any(rv in group for group in linked)]] if linked else []
     return groups
 
 
@@ -421,19 +454,24 @@ class _Writer:
         """Convert a factor with a value for each record to one with a value for each cell."""
         reading = self._reading
         n_variables = len(reading.rvs)
+        if reading.by_entry is not None:
+            self._integrated_out(reading.answers, self._in_model([reading.by_entry])[0])
+            return
         logs = {
             name: self._in_model([reading.at_cells(each, n_variables)])[0]
             for name, each in reading.answers.items()
         }
         if not counted:
-            likelihood = pm.Potential("_".join(logs), self._integrated(pt.add(*logs.values())))
-            likelihood.tag.integrated_out = self._told()
+            self._integrated_out(logs, self._integrated(pt.add(*logs.values())))
             return
         for name, log in logs.items():
             # Kept nonlinear in the counts even if it could be linear: as a term of each cell,
             # CountStep evaluates it only for the cells that a move changes.
             terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
             pm.Potential(name, terms.sum())
+
+    def _integrated_out(self, answers: Iterable[str], log: TensorVariable) -> None:
+        pm.Potential("_".join(answers), log).tag.integrated_out = self._told()
 
     def _integrated(self, log: TensorVariable) -> TensorVariable:
         """Sum over the values of each record: a mixture for each row."""

@@ -76,7 +76,7 @@ class ReadInTerms:
     records'. Of a matrix, they are its entries, in ``long_form``.
     """
 
-    def __init__(self, model: Model, rvs: Sequence[TensorVariable]):
+    def __init__(self, model: Model, rvs: Sequence[TensorVariable], *, by_entry: bool = False):
         view = view_of(model)
         known: dict[Variable, Variable] = {**view.dims, **view.data}
         self.placeholders: dict[Variable, TensorVariable] = dict(view.data)
@@ -93,7 +93,7 @@ class ReadInTerms:
         self.records = [known[rv] for rv in rvs]
         self.shape = self.records[0].type.shape
         self.long_form = None
-        if len(rvs) == 1 < len(self.shape) and None not in self.shape:
+        if len(rvs) == 1 < len(self.shape) and None not in self.shape and not by_entry:
             self.long_form = LongForm(self.records[0], view.data.values())
             self.records = [self.long_form.entries]
 
@@ -139,6 +139,8 @@ class TableReading:
     """The distinct rows of public data."""
     public: tuple[PublicArray, ...]
     """The public data."""
+    by_entry: TensorVariable | None = None
+    """The log-likelihood of each record, summed over its values, if that is written by entry."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -148,7 +150,7 @@ class TableReading:
     @property
     def n(self) -> int:
         """Number of records: of a matrix, of its entries."""
-        return int(self.records[0].type.shape[0])
+        return prod(self.shape)
 
     @property
     def n_values(self) -> int:

@@ -123,7 +123,7 @@ def test_what_cannot_be_tabulated_is_sampled_by_record():
     assert table_if_cheaper(counted, None, ()) is None
 
 
-@pytest.mark.parametrize("place", ["find_records", "read_table", "write_table", "compare"])
+@pytest.mark.parametrize("place", ["find_records", "write_in_turn", "compare"])
 def test_an_error_of_programming_is_no_reason(place, monkeypatch):
     def fails(*arguments):
         raise AttributeError("'tuple' object has no attribute 'name_for'")

@@ -63,13 +63,3 @@ def test_entries_that_are_combined_are_refused(see, message):
         pm.Potential("privacy", -1.0 * see(x))
     with pytest.raises(TabulationError, match=message):
         pmd.tabulate(model, [x])
-
-
-def test_classes_of_people_stay_with_their_answers():
-    with pm.Model() as model:
-        z = pm.Categorical("z", [0.4, 0.6], shape=4)
-        x = pm.Bernoulli("x", pt.as_tensor([[0.2], [0.7]])[z], shape=(4, 3))
-        mechanism = pmd.RandomizedResponse(0.7, categories=2)
-        mechanism.observe("answer", x, released=np.eye(4, 3, dtype=int))
-    with pytest.raises(TabulationError, match="'x' depends on 'z', which is free and has an entry"):
-        pmd.tabulate(model)
