@@ -8,11 +8,13 @@ distinct rows of these (`rows`) are the rows of the table. A sum over some recor
 as one over all (`picked`). Operations that aren't known to treat records separately are refused.
 Operations on lengths are constants by then, so a mean still divides by the number of records.
 
-`model` writes the result: successive Multinomials, with the multiplicities of tables as
-coefficients; totals as sums of cells, with a constant (sparse) matrix; and, if nothing sums over
-records, a mixture for each row. The mixture's Potential is marked (``tag.integrated_out``), so that
-its variables aren't taken for records. If some values of records could make a cell's probability
-invalid (`variables_maybe_invalid`, by bounds), the model is refused.
+`by_entry` integrates records out given others on which they depend. `long_form` reads a matrix as
+one record for each entry. `writer` writes the result: successive Multinomials, with the
+multiplicities of tables as coefficients; totals as sums of cells, with a constant (sparse) matrix;
+and, if nothing sums over records, a mixture for each row. The mixture's Potential is marked
+(``tag.integrated_out``), so that its variables aren't taken for records. If some values of records
+could make a cell's probability invalid (`variables_maybe_invalid`, by bounds), the model is
+refused.
 
 `self_check` compares both models before sampling, factor by factor, at records drawn from the
 model's own density. The counts' prior less the multiplicity must be the records'. It needs an array

@@ -11,6 +11,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.random.basic import BernoulliRV
+from scipy.special import logsumexp
 
 import pymc_dapper as pmd
 
@@ -52,6 +53,39 @@ class Form:
             [table] = tables.values()
             return {f"{names[0]}_count": table[..., 1]}
         return tables
+
+
+def log_density(model):
+    return model.compile_logp(mode="FAST_COMPILE")
+
+
+def random_point(model, names, seed):
+    """Values of the parameters."""
+    rng = np.random.default_rng(seed)
+    point = model.initial_point()
+    return {
+        name: rng.normal(0, 0.7, np.shape(value))
+        for name, value in point.items()
+        if name not in names
+    }
+
+
+def differences(form, tabulated):
+    """Of each table, its log-density less that of all data sets behind it; and of all together."""
+    point = random_point(form.model, form.values, seed=3)
+    of_records, of_counts = log_density(form.model), log_density(tabulated)
+    behind = {}
+    for records in form.data_sets():
+        tables = form.counts(records) if form.table else {}
+        key = tuple(x.tobytes() for x in tables.values())
+        behind.setdefault(key, (tables, []))[1].append(float(of_records({**point, **records})))
+    found = [float(of_counts({**point, **tables})) for tables, _ in behind.values()]
+    expected = [logsumexp(logs) for _, logs in behind.values()]
+    possible = np.isfinite(expected)
+    assert possible.any()
+    assert np.array_equal(possible, np.isfinite(found))
+    each = np.array(found)[possible] - np.array(expected)[possible]
+    return [*each, logsumexp(found) - logsumexp(expected)]
 
 
 def _normal(name, released, statistic, sigma):

@@ -11,8 +11,9 @@ from pymc_dapper.tabulation import reading as readings
 from pymc_dapper.tabulation import self_check
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.fewer import few_records, with_few_records
-from pymc_dapper.tabulation.model import compare, write_table
+from pymc_dapper.tabulation.model import compare
 from pymc_dapper.tabulation.rows import distinct_rows
+from pymc_dapper.tabulation.writer import write_table
 from tests.tabulation.forms import FORMS, picked
 
 MANY = 330_000_000

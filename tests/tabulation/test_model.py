@@ -9,46 +9,12 @@ from scipy.special import logsumexp
 import pymc_dapper as pmd
 from pymc_dapper.tabulation import reading
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.long_form import LongForm
-from pymc_dapper.tabulation.model import tabulate, write_table
+from pymc_dapper.tabulation.model import tabulate
 from pymc_dapper.tabulation.reading import variables_maybe_invalid
 from tests.tabulation import forms
-from tests.tabulation.forms import FORMS
+from tests.tabulation.forms import FORMS, differences, log_density
 
 TOLERANCE = 1e-10
-
-
-def log_density(model):
-    return model.compile_logp(mode="FAST_COMPILE")
-
-
-def random_point(model, names, seed):
-    """Values of the parameters."""
-    rng = np.random.default_rng(seed)
-    point = model.initial_point()
-    return {
-        name: rng.normal(0, 0.7, np.shape(value))
-        for name, value in point.items()
-        if name not in names
-    }
-
-
-def differences(form, tabulated):
-    """Of each table, its log-density less that of all data sets behind it; and of all together."""
-    point = random_point(form.model, form.values, seed=3)
-    of_records, of_counts = log_density(form.model), log_density(tabulated)
-    behind = {}
-    for records in form.data_sets():
-        tables = form.counts(records) if form.table else {}
-        key = tuple(x.tobytes() for x in tables.values())
-        behind.setdefault(key, (tables, []))[1].append(float(of_records({**point, **records})))
-    found = [float(of_counts({**point, **tables})) for tables, _ in behind.values()]
-    expected = [logsumexp(logs) for _, logs in behind.values()]
-    possible = np.isfinite(expected)
-    assert possible.any()
-    assert np.array_equal(possible, np.isfinite(found))
-    each = np.array(found)[possible] - np.array(expected)[possible]
-    return [*each, logsumexp(found) - logsumexp(expected)]
 
 
 @pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
@@ -142,78 +108,6 @@ def test_probabilities_that_are_valid_by_what_they_are(chance):
         y = pm.Bernoulli("y", chance(x), shape=5)
         pm.Potential("privacy", -1.0 * y.sum())
     assert variables_maybe_invalid(reading.read_table(model, [x, y])) == []
-
-
-# -- faults ----------------------------------------------------------------------------------------
-
-
-def _without_multiplicity(tabulated):
-    """Leave out how many data sets are behind a table."""
-    with tabulated:
-        for rv in tabulated.free_RVs:
-            if rv.name.endswith("_counts"):
-                n = rv.owner.op.dist_params(rv.owner)[0]
-                coefficient = pt.gammaln(n + 1.0).sum() - pt.gammaln(rv + 1.0).sum()
-                pm.Potential(f"{rv.name}_fault", -coefficient)
-
-
-def _without_covariates(monkeypatch):
-    def leaf_at_first(values, first):
-        return values[np.zeros_like(first)]
-
-    monkeypatch.setattr(reading, "at_first", leaf_at_first)
-
-
-def _with_rows_mismatched(monkeypatch):
-    monkeypatch.setattr(reading, "at_first", lambda values, first: values[np.roll(first, 1)])
-
-
-def _with_entries_mismatched(monkeypatch):
-    class Mismatched(LongForm):
-        def __init__(self, *args):
-            super().__init__(*args)
-            self._places = np.roll(self._places, 1, axis=1)
-
-    monkeypatch.setattr(reading, "LongForm", Mismatched)
-
-
-FAULTS = {
-    _without_covariates: (forms.covariate, forms.groups, forms.logits, forms.one_of_each),
-    _with_rows_mismatched: (
-        forms.answers_and_counts,
-        forms.answers_in_columns,
-        forms.outcomes,
-        forms.randomised_response,
-    ),
-    _with_entries_mismatched: (
-        forms.answers_in_columns,
-        forms.item_responses,
-        forms.sums_of_columns,
-    ),
-}
-
-
-@pytest.mark.parametrize(
-    ("fault", "write"),
-    [(fault, write) for fault, writes in FAULTS.items() for write in writes],
-    ids=lambda function: function.__name__.strip("_"),
-)
-def test_faults_are_found(fault, write, monkeypatch):
-    form = write()
-    fault(monkeypatch)
-    rvs = [form.model[name] for name in form.values]
-    tabulated = write_table(reading.read_table(form.model, rvs))
-    assert np.max(np.abs(differences(form, tabulated))) > 0.01
-    with pytest.raises(TabulationError, match="a table of counts can't stand for the records"):
-        tabulate(form.model, rvs)
-
-
-@pytest.mark.parametrize("write", [forms.categories, forms.missing_category])
-def test_multiplicity_matters(write):
-    form = write()
-    tabulated = tabulate(form.model, [form.model[name] for name in form.values])
-    _without_multiplicity(tabulated)
-    assert np.max(np.abs(differences(form, tabulated))) > 0.01
 
 
 # -- what a person sees ----------------------------------------------------------------------------

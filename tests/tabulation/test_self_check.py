@@ -10,9 +10,9 @@ import pytest
 from pymc_dapper.tabulation import reading, self_check
 from pymc_dapper.tabulation.choice import table_if_cheaper
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.model import write_table
 from pymc_dapper.tabulation.reading import read_table
 from pymc_dapper.tabulation.self_check import check_table
+from pymc_dapper.tabulation.writer import write_table
 from tests.tabulation import forms
 from tests.tabulation.forms import FORMS
 

@@ -1,0 +1,402 @@
+"""The model of counts that a reading of records describes."""
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import pymc as pm
+import pytensor
+import pytensor.sparse
+import pytensor.tensor as pt
+from pymc import Model
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.basic import Constant, Variable
+from pytensor.graph.traversal import ancestors, explicit_graph_inputs
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.random.type import RandomType
+from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
+
+from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.records.reading.factors import RecordSum
+from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
+from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.reading import (
+    SumGraph,
+    TableReading,
+    variables_maybe_invalid,
+)
+
+ENTRIES_AT_ONCE = 2_000_000
+"""Entries of the cells' contributions that are evaluated at once."""
+DENSE = 10_000
+"""Up to this number of entries, contributions are a dense matrix; otherwise sparse."""
+LABELLED = 100_000
+"""Up to this number, distinct rows have labels."""
+
+
+def write_table(reading: TableReading) -> Model:
+    """Write the model of counts, or the model without them if they are integrated out."""
+    may_be_invalid = variables_maybe_invalid(reading)
+    if reading.sums and may_be_invalid:
+        raise TabulationError(
+            f"{', '.join(may_be_invalid)}: for some values of the records, the probabilities may "
+            "be invalid. A table has all values, also those that no record has. Write the "
+            "probabilities so that they always lie between 0 and 1"
+        )
+    return _Writer(reading, counted=bool(reading.sums)).model
+
+
+class _Writer:
+    """Writes a model, variable after variable; ``new`` maps placeholders to its variables."""
+
+    def __init__(self, reading: TableReading, *, counted: bool):
+        self._reading = reading
+        self._old = old = reading.model
+        self._row_dim = "_".join(rv.name for rv in reading.rvs) + "_row"
+        self._new: dict[Variable, Variable] = {}
+        self.model = Model(model=None, check_bounds=old.check_bounds)
+        with self.model:
+            if len(reading.rows) > 1:
+                self.model.add_coord(self._row_dim, _labels(reading))
+            for rv in old.free_RVs:
+                if rv not in reading.rvs:
+                    self._random(rv)
+                elif rv is reading.rvs[-1] and counted:
+                    self._cells = self._table()
+            self._write_answers(counted)
+            for rv in old.observed_RVs:
+                if rv.name not in reading.answers:
+                    self._random(rv)
+            for variable in old.deterministics:
+                self._derived(pm.Deterministic, variable)
+            for variable in old.potentials:
+                if variable.name not in reading.answers:
+                    self._potential(variable)
+
+    # -- variables that stay -----------------------------------------------------------------------
+
+    def _random(self, rv: TensorVariable) -> None:
+        """Register a random variable that isn't a record."""
+        node, old = rv.owner, self._old
+        if rv.name in self._reading.inputs_seen:
+            inputs = [self._of_sums(seen) for seen in self._reading.inputs_seen[rv.name]]
+        else:
+            inputs = self._in_model(self._reading.read(node.inputs))
+        inputs = [
+            pytensor.shared(np.random.default_rng()) if isinstance(x.type, RandomType) else x
+            for x in inputs
+        ]
+        made = node.clone_with_new_inputs(inputs, strict=False).outputs[node.outputs.index(rv)]
+        dims, value = self._dims(rv.name), old.rvs_to_values[rv]
+        if rv in old.observed_RVs:
+            [observed] = self._in_model(self._reading.read([value]))
+            observed = observed.data if isinstance(observed, Constant) else observed
+            made = self.model.register_rv(made, rv.name, observed=observed, dims=dims)
+            self._tag(rv, made)
+            return
+        initval = old.rvs_to_initial_values.get(rv)
+        if isinstance(initval, Variable):
+            [initval] = self._in_model(self._reading.read([initval]))
+        self._new[self._reading.read.placeholders[rv]] = self.model.register_rv(
+            made,
+            rv.name,
+            dims=dims,
+            transform=old.rvs_to_transforms[rv],
+            default_transform=None,
+            initval=initval,
+        )
+
+    def _potential(self, variable: TensorVariable) -> None:
+        self._tag(variable, self._derived(pm.Potential, variable))
+
+    def _derived(self, kind: Any, variable: TensorVariable) -> TensorVariable:
+        """Register a Potential or Deterministic."""
+        name = variable.name
+        made: TensorVariable = kind(name, self._written(variable), dims=self._dims(name))
+        return made
+
+    def _tag(self, old: TensorVariable, new: TensorVariable) -> None:
+        """Keep what a mechanism stores with its release."""
+        mechanism = getattr(old.tag, "mechanism", None)
+        if mechanism is None:
+            return
+        seen = self._reading.statistics.get(old.name)
+        [released] = self._in_model(self._reading.read([old.tag.released]))
+        if mechanism.unknown:
+            try:
+                unknown = self._in_model(self._reading.read(mechanism.unknown))
+            except TabulationError:
+                raise TabulationError(
+                    f"the noise scale of '{old.name}' depends on {self._reading.names}"
+                ) from None
+            mechanism = mechanism._with_unknown(unknown)
+        new.tag.mechanism, new.tag.released = mechanism, released
+        new.tag.statistic = (
+            self._in_model(self._reading.read([old.tag.statistic]))[0]
+            if seen is None
+            else self._of_sums(seen)
+        )
+        name = old.name
+
+        def check() -> None:
+            if isinstance(released, SharedVariable):
+                mechanism.check_released(name, released.get_value(borrow=True))
+
+        new.tag.check_data = check
+
+    def _written(self, variable: TensorVariable) -> TensorVariable:
+        """Return a Potential or Deterministic in terms of the new model."""
+        seen = self._reading.seen.get(variable.name)
+        if seen is not None:
+            return self._of_sums(seen)
+        [graph] = self._in_model(self._reading.read([variable]))
+        return graph
+
+    def _dims(self, name: str) -> tuple[str | None, ...] | None:
+        """Return a variable's dims, which the new model then knows."""
+        dims = self._old.named_vars_to_dims.get(name)
+        for dim in dims or ():
+            if dim is not None and dim not in self.model.coords:
+                length = int(self._old.dim_lengths[dim].eval(mode="FAST_COMPILE"))
+                self.model.add_coord(dim, self._old.coords[dim], length=length)
+        return dims
+
+    def _in_model(self, graphs: Sequence[Variable]) -> list[Any]:
+        """Replace placeholders by the new model's variables."""
+        inputs = set(explicit_graph_inputs(list(graphs))) - set(self._new)
+        for data, x in self._reading.read.placeholders.items():
+            if x in inputs and isinstance(data, SharedVariable):
+                value = data.get_value()
+                self._new[x] = pm.Data(data.name, value, dims=self._dims(data.name))
+        for public in self._reading.public:
+            if public.at_rows in inputs and public.data is not None:
+                dims = (self._row_dim,) if public.at_rows.type.ndim == 1 else None
+                value = np.moveaxis(public.values, 0, public.axis)
+                dims = dims if len(self._reading.rows) > 1 else None
+                self._new[public.at_rows] = pm.Data(f"{public.data.name}_rows", value, dims=dims)
+        written = rebuild(list(graphs), self._new)
+        if not set(self._reading.records).isdisjoint(ancestors(written)):
+            raise TabulationError(f"the model depends on single records of {self._reading.names}")
+        return written
+
+    # -- records -----------------------------------------------------------------------------------
+
+    @property
+    def _lead(self) -> tuple[int, ...]:
+        """The axis of distinct rows, if there are several."""
+        n_rows = len(self._reading.rows)
+        return (n_rows,) if n_rows > 1 else ()
+
+    def _sizes(self) -> TensorVariable:
+        # In 64 bits: of shorter integers, PyTensor takes logarithms in single precision.
+        sizes = self._reading.rows.sizes.astype(np.int64)
+        return pt.constant(sizes if self._lead else sizes[0])
+
+    def _of_values(self, p: TensorVariable, k: int, core: tuple[int, ...]) -> TensorVariable:
+        """Return probabilities of the k-th variable in terms of the new model.
+
+        They have an axis of rows, and one for each earlier variable on which they depend.
+        """
+        if p.type.ndim <= len(core):
+            return self._in_model([p])[0]
+        if p.type.shape[0] == 1:
+            expands = p.owner is not None and isinstance(p.owner.op, DimShuffle)
+            return self._in_model([p.owner.inputs[0] if expands else p[0]])[0]
+        reading = self._reading
+        [at] = self._in_model([_without_identity(reading.at_cells(p, k))])
+        lengths = tuple(map(len, reading.supports[:k]))
+        shape = (*self._lead, *lengths, *core)
+        return at if tuple(at.type.shape) == shape else at.reshape(shape)
+
+    def _table(self) -> TensorVariable:
+        """Register the counts; return how many records are in each cell, rows first."""
+        reading = self._reading
+        dims = [self._row_dim] if self._lead else []
+        if len(reading.rvs) == 1 and reading.chances[0] is not None:
+            [rv] = reading.rvs
+            p = self._of_values(reading.chances[0], 0, ())
+            n = self._sizes()
+            ones = pm.Binomial(
+                f"{rv.name}_count", n, p, dims=dims or None, initval=self._initval(count=True)
+            )
+            ones.tag.in_place_of = self._told()
+            return pt.stack([n - ones, ones], axis=-1).flatten()
+        totals, name = self._sizes(), ""
+        for k, rv in enumerate(reading.rvs):
+            dims.append(self._value_dim(rv, reading.supports[k], dims))
+            p = self._of_values(reading.probabilities[k], k, (len(reading.supports[k]),))
+            name = f"{name}_{rv.name}" if name else rv.name
+            totals = pm.Multinomial(
+                f"{name}_counts", totals, p, dims=list(dims), initval=self._initval(k)
+            )
+            totals.tag.in_place_of = self._told()
+        return totals.flatten() if totals.type.ndim > 1 else totals
+
+    def _told(self) -> str:
+        return f"{self._reading.n:,} records of {self._reading.names}"
+
+    def _value_dim(self, rv: TensorVariable, values: range, taken: Sequence[str]) -> str:
+        """Return the dim of a variable's values: that of its probabilities, if these have one."""
+        name = named_probabilities(self._old, rv)
+        if name is not None:
+            dim: str | None = self._old.named_vars_to_dims[name][-1]
+            if dim is not None and dim not in taken:
+                self._dims(name)
+                return dim
+        self.model.add_coord(f"{rv.name}_value", list(values))
+        return f"{rv.name}_value"
+
+    def _initval(self, k: int = 0, count: bool = False) -> np.ndarray | None:
+        """Count the records' initial values, if they were given."""
+        reading, given = self._reading, []
+        for rv, values in zip(reading.rvs[: k + 1], reading.supports, strict=False):
+            start = self._old.rvs_to_initial_values.get(rv)
+            if not isinstance(start, np.ndarray) or start.size != reading.n:
+                return None
+            given.append(start.ravel() - values[0])
+        counts = reading.count(given)
+        counts = counts if self._lead else counts[0]
+        return counts[..., 1] if count else counts
+
+    def _write_answers(self, counted: bool) -> None:
+        """Convert a factor with a value for each record to one with a value for each cell."""
+        reading = self._reading
+        n_variables = len(reading.rvs)
+        if reading.by_entry is not None:
+            self._integrated_out(reading.answers, self._in_model([reading.by_entry])[0])
+            return
+        logs = {
+            name: self._in_model([reading.at_cells(each, n_variables)])[0]
+            for name, each in reading.answers.items()
+        }
+        if not counted:
+            self._integrated_out(logs, self._integrated(pt.add(*logs.values())))
+            return
+        for name, log in logs.items():
+            # Kept nonlinear in the counts even if it could be linear: as a term of each cell,
+            # CountStep evaluates it only for the cells that a move changes.
+            terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
+            pm.Potential(name, terms.sum())
+
+    def _integrated_out(self, answers: Iterable[str], log: TensorVariable) -> None:
+        pm.Potential("_".join(answers), log).tag.integrated_out = self._told()
+
+    def _integrated(self, log: TensorVariable) -> TensorVariable:
+        """Sum over the values of each record: a mixture for each row."""
+        reading = self._reading
+        lengths = tuple(map(len, reading.supports))
+        n_rows, log = len(reading.rows), log.reshape((len(reading.rows), reading.n_values))
+        joint: TensorVariable = pt.ones((1,) * (1 + len(lengths)))
+        for k, p in enumerate(reading.probabilities):
+            after = (1,) * (len(lengths) - k - 1)
+            of_values = self._of_values(p, k, lengths[k : k + 1])
+            # PyMC's checks of a distribution's parameters; they may hold for other values.
+            valid = pt.all(pt.ge(of_values, 0.0), axis=-1, keepdims=True) & pt.isclose(
+                of_values.sum(axis=-1, keepdims=True), 1
+            )
+            of_values = pt.switch(valid, of_values, 0.0)
+            before = (n_rows, *lengths[:k]) if of_values.type.ndim > 1 else (1,) * (1 + k)
+            joint = joint * of_values.reshape((*before, lengths[k], *after))
+        joint = joint.reshape((joint.shape[0], -1))
+        known = known_value(log)
+        largest = log.max(axis=1, keepdims=True)
+        if known is None or not np.ptp(known) <= LARGEST_RANGE:
+            # The maximum over possible values only: relative to an impossible one, all could
+            # underflow.
+            possible = pt.gt(joint, 0.0)
+            largest = pt.switch(possible, log, -np.inf).max(axis=1, keepdims=True)
+            largest = pt.switch(pt.isfinite(largest), largest, 0.0)
+            log = pt.switch(possible, log, -np.inf)
+        likelihood = (joint * pt.exp(log - largest)).sum(axis=1)
+        logs = reading.rows.sizes * (pt.log(likelihood) + largest[:, 0])
+        return pt.switch(pt.all(pt.gt(likelihood, 0.0)), logs.sum(), -np.inf)
+
+    # -- sums over records -------------------------------------------------------------------------
+
+    def _of_sums(self, seen: SumGraph) -> Any:
+        """Return a function of sums over records in terms of the counts."""
+        totals = {each.total: self._total(each) for each in seen.sums}
+        [graph] = rebuild([seen.graph], totals)
+        return self._in_model([graph])[0]
+
+    def _total(self, each: RecordSum) -> TensorVariable:
+        """Write a sum over records as a sum over cells, times a record's contribution in each."""
+        reading, n_variables = self._reading, len(self._reading.rvs)
+        of_each = reading.at_cells(each.contributions, n_variables)
+        shape = of_each.type.shape[1:]
+        if None in shape or not _is_known(of_each):
+            of_each = of_each.reshape(
+                (reading.n_cells, *(of_each.shape[k + 1] for k in range(len(shape))))
+            )
+            cells = self._cells.reshape((-1, *(1,) * len(shape)))
+            return (cells * of_each).sum(axis=0).astype(each.total.dtype)
+        size = prod(shape)
+        rows_at_once = max(1, ENTRIES_AT_ONCE // max(1, size * reading.n_values))
+        blocks = []
+        for start in range(0, len(reading.rows), rows_at_once):
+            rows = slice(start, start + rows_at_once)
+            block = reading.at_cells(each.contributions, n_variables, rows)
+            [values] = compile_in_python(self._old, [], [block])()
+            blocks.append(sparse.csr_array(values.reshape(len(values), size)))
+        total = _linear(sparse.vstack(blocks, format="csr"), self._cells)
+        if shape != (size,):
+            total = total.reshape(shape)
+        return total.astype(each.total.dtype)
+
+
+def _linear(coefficients: sparse.csr_array, cells: TensorVariable) -> TensorVariable:
+    """Multiply cells by their contributions to some sums, shape (number of cells, sums)."""
+    by_sum = coefficients.T.tocsr()
+    by_sum.eliminate_zeros()
+    one_each = np.all(np.diff(by_sum.indptr) == 1) and np.all(by_sum.data == 1)
+    if one_each:
+        if np.array_equal(by_sum.indices, np.arange(coefficients.shape[0])):
+            return cells
+        return cells[pt.constant(by_sum.indices.astype(np.int64))]
+    if prod(by_sum.shape) <= DENSE:
+        return (cells[:, None] * pt.constant(coefficients.toarray())).sum(axis=0)
+    matrix = sparse.csr_matrix(by_sum.astype(np.float64))
+    return pytensor.sparse.structured_dot(
+        pytensor.sparse.as_sparse_variable(matrix), cells.astype("float64")[:, None]
+    )[:, 0]
+
+
+def _is_known(graph: TensorVariable) -> bool:
+    """Whether a graph depends on constants only."""
+    return all(isinstance(x, Constant) for x in ancestors([graph]) if x.owner is None)
+
+
+def _without_identity(graph: TensorVariable) -> TensorVariable:
+    """Leave out a look-up of all rows, in their order."""
+    node = graph.owner
+    if node is not None and isinstance(node.op, AdvancedSubtensor) and len(node.inputs) == 2:
+        table, index = node.inputs
+        length = table.type.shape[0]
+        if isinstance(index, Constant) and np.array_equal(index.data, np.arange(length or 0)):
+            return table
+    return graph
+
+
+def _labels(reading: TableReading) -> list[str]:
+    """Label the distinct rows, by as few of the public arrays as distinguish them."""
+    n_rows = len(reading.rows)
+    labels = [""] * n_rows
+    if n_rows <= LABELLED:
+        for x in sorted(reading.public, key=lambda x: (x.array.name is None, x.values.size)):
+            name = f"{x.array.name}=" if x.array.name else ""
+            parts = [f"{name}{_shown(value)}" for value in x.values]
+            labels = [", ".join(filter(None, pair)) for pair in zip(labels, parts, strict=True)]
+            if len(set(labels)) == n_rows:
+                return labels
+    return list(map(str, range(n_rows)))
+
+
+def _shown(value: np.ndarray) -> str:
+    flat = np.ravel(value)
+    shown = ", ".join(f"{x:.6g}" for x in flat)
+    return shown if flat.size == 1 else f"({shown})"
