@@ -85,6 +85,21 @@ def item_responses(n):
     return model
 
 
+def answers_of_classes(n):
+    """Five randomised answers of each person, whose class isn't known."""
+    rng = np.random.default_rng(1)
+    chances = np.array([[0.1, 0.2, 0.2, 0.3, 0.1], [0.8, 0.7, 0.9, 0.6, 0.7]])
+    true = rng.random((n, 5)) < chances[(rng.random(n) < 0.4).astype(int)]
+    answers = np.where(rng.random((n, 5)) < 0.8, true, ~true).astype(int)
+    with pm.Model() as model:
+        share = pm.Dirichlet("share", np.ones(2))
+        p = pm.Beta("p", 1, 1, shape=(2, 5))
+        of_person = pm.Categorical("of_person", share, shape=n)
+        record = pm.Bernoulli("record", p[of_person], shape=(n, 5))
+        pmd.RandomizedResponse(0.8, categories=2).observe("answer", record, released=answers)
+    return model
+
+
 def survey(n):
     """People in areas with an effect each; noisy counts by area."""
     rng = np.random.default_rng(1)
@@ -107,6 +122,7 @@ MODELS = {
     "randomised_response": (randomised_response, ["p"]),
     "by_covariates": (by_covariates, ["b"]),
     "item_responses": (item_responses, ["spread", "difficulty"]),
+    "answers_of_classes": (answers_of_classes, ["share", "p"]),
     "survey": (survey, ["mean", "spread", "effect"]),
 }
 SIZES = {
@@ -114,6 +130,7 @@ SIZES = {
     "randomised_response": ANSWERS,
     "by_covariates": REGRESSED,
     "item_responses": EXAMINED,
+    "answers_of_classes": EXAMINED,
     "survey": (SURVEYED,),
 }
 

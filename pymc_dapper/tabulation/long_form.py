@@ -15,7 +15,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
-from pytensor.tensor.subtensor import AdvancedSubtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.checks import localise_checks
@@ -124,12 +124,21 @@ class LongForm:
             known = known.reshape([known.shape[k] for k in kept])
             return pt.constant(known[tuple(places)] if places else known)
         table = graph.dimshuffle(kept) if len(kept) < graph.type.ndim else graph
-        node = table.owner
-        if 0 in differ and node is not None and isinstance(node.op, AdvancedSubtensor):
-            index = known_value(node.inputs[1]) if len(node.inputs) == 2 else None
-            if index is not None and index.ndim == 1:  # of effects by group
-                table, places[0] = node.inputs[0], index[places[0]]
+        if 0 in differ and (by_group := _by_group(table)) is not None:
+            table, places[0] = by_group[0], by_group[1][places[0]]
         return table[tuple(places)] if places else table
+
+
+def _by_group(graph: TensorVariable) -> tuple[TensorVariable, np.ndarray] | None:
+    """Return a table, and the known index by which its first axis is looked up; else None."""
+    node = graph.owner
+    if node is None or not isinstance(node.op, AdvancedSubtensor):
+        return None
+    first, *others = indices_from_subtensor(node.inputs[1:], node.op.idx_list)
+    index = None if isinstance(first, slice) else known_value(first)
+    if index is None or index.ndim != 1 or any(x != slice(None) for x in others):
+        return None
+    return node.inputs[0], index
 
 
 def _apply(node: Apply, inputs: list[TensorVariable]) -> TensorVariable:

@@ -43,8 +43,8 @@ def tabulate(
         The model. Taken from the context if not given.
     records : variable or sequence of variables, optional
         The latent records, each a vector of a Bernoulli, Categorical, Binomial or DiscreteUniform
-        distribution. By default, the free variables in a mechanism's statistic. Vectors of another
-        length describe other people, who have a table of their own.
+        distribution. By default, the free variables in a mechanism's statistic. What nothing links
+        has a table of its own. Of a matrix, each entry is a record by itself.
 
     Returns
     -------
@@ -54,9 +54,10 @@ def tabulate(
         ones. Others are counted as Multinomial ``{name}_counts``, several variables one after the
         other. An observation of each record, such as a randomised answer, becomes a Potential of
         the same name. If nothing else depends on the records, they are integrated out and there is
-        no table: the Potential is the log-likelihood of the numbers of answers. Covariates that are
-        ``pm.Data`` of real numbers stay data, with an entry for each row; integers determine the
-        rows, and become constants.
+        no table: the Potential is the log-likelihood of the numbers of answers. So are records that
+        depend on others, if only their own answers see them, before these are counted. Covariates
+        that are ``pm.Data`` of real numbers stay data, with an entry for each row; integers
+        determine the rows, and become constants.
 
     Raises
     ------
