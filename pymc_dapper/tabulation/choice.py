@@ -73,8 +73,6 @@ def table_if_cheaper(
     """
     try:
         rvs = find_records(model, records)
-        if any(prod(view_of(model).shape(rv)) < 2 * RECORDS_PER_CELL for rv in rvs):
-            return None
         if any(rv.name in kept for rv in rvs):
             return None
         steps = write_in_turn(model, rvs)
