@@ -447,8 +447,9 @@ def _natural_space(reading: ModelReading) -> NaturalSpace:
             "function"
         ) from error
     bounds = zip(records, map(bounds_of_record, rvs), strict=True)
-    inside = {x: pt.clip(x, *of[:2]).astype(x.dtype) for x, of in bounds if of != ANY_NUMBER}
     # Another variable might look up a value that an exchange can't give, outside of its table.
+    bounded = [(x, of) for x, of in bounds if of != ANY_NUMBER and len(rvs) > 1]
+    inside = {x: pt.clip(x, *of[:2]).astype(x.dtype) for x, of in bounded}
     [log_prior] = rebuild([pt.add(*found)], inside)
     for x, held in inside.items():
         log_prior = pt.switch(all_entries(pt.eq(x, held)), log_prior, -np.inf)
