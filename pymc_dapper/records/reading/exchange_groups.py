@@ -446,10 +446,9 @@ def _natural_space(reading: ModelReading) -> NaturalSpace:
             f"keep it need the density of the records' prior: {error}. Give a CustomDist a `logp` "
             "function"
         ) from error
-    bounds = zip(records, map(bounds_of_record, rvs), strict=True)
     # Another variable might look up a value that an exchange can't give, outside of its table.
-    bounded = [(x, of) for x, of in bounds if of != ANY_NUMBER and len(rvs) > 1]
-    inside = {x: pt.clip(x, *of[:2]).astype(x.dtype) for x, of in bounded}
+    bounds = zip(records, map(bounds_of_record, rvs), strict=True) if len(rvs) > 1 else ()
+    inside = {x: pt.clip(x, *of[:2]).astype(x.dtype) for x, of in bounds if of != ANY_NUMBER}
     [log_prior] = rebuild([pt.add(*found)], inside)
     for x, held in inside.items():
         log_prior = pt.switch(all_entries(pt.eq(x, held)), log_prior, -np.inf)
