@@ -145,13 +145,14 @@ class PerturbedCounts(PublishedByRules):
             return 0.0, 0.0, False, False
         ends = _ends(span)
         counts = law.counts_behind(*ends)
-        low = 0 if of_empty else counts.min(initial=LARGEST)
+        low, none = (0, 0) if of_empty else (counts.min(initial=LARGEST), -1)
         below, above = (bool(np.isinf(end)) for end in ends)
-        high = np.inf if above and law.repeats is not None else counts.max(initial=-1)
+        high = np.inf if above and law.repeats is not None else counts.max(initial=none)
         counts = counts[counts > 0] if self.publication.nonempty else counts
         first, last = (np.full(counts.shape, 0 if np.isinf(end) else int(end)) for end in ends)
         log_p = law.log_between(first, last, below, above, counts)
-        return float(low), float(high), not np.any(np.isfinite(log_p)), law.may_be_beyond(ends[1])
+        by_none = not (of_empty or np.any(np.isfinite(log_p)))
+        return float(low), float(high), by_none, law.may_be_beyond(ends[1])
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
         count, whole = _as_counts(statistic)

@@ -20,6 +20,7 @@ MECHANISMS = {
     "clamped": CHANGED.clamped(1, 4),
     "in ranges": ROUNDING.in_ranges([3, 7]),
     "rows": CHANGED.nonempty().published_if(">", 1),
+    "suppressed if empty": ROUNDING.nonempty().published_if(">=", 0),
     "in per cent": ROUNDING.times(100),
 }
 
