@@ -6,7 +6,7 @@ draw, the median of blocks of draws; effective draws of the parameter that has t
 largest memory of the process; and how long 1,000 effective draws take, with all that comes before.
 Records are sampled one by one beside that, where there are at most a million.
 
-    python -m benchmarks.tabulated                  all: six minutes, with code compiled before
+    python -m benchmarks.tabulated                  all: ten minutes, with code compiled before
     python -m benchmarks.tabulated --only survey    10 million people in 5,000 areas
     python -m benchmarks.tabulated --page docs/evidence/measured.md
 """

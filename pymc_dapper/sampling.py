@@ -131,7 +131,7 @@ def _without_records(
     others = [rv.name for rv in model.unobserved_RVs if rv.name not in (*records, *of_people)]
     for left_out, how in (
         (records, "keep_records=True keeps them, as pm.compute_log_likelihood needs"),
-        (of_people, "var_names= keeps them, if it names them"),
+        (of_people, "var_names= keeps what it names"),
     ):
         if others and left_out:
             LOGGER.info("Left out of the result: %s. %s", _quoted(left_out), how)
@@ -322,8 +322,9 @@ def sample(
         Whether to sum counts out of NUTS' log-density, if possible.
     tabulate : bool, default True
         Whether records with few values may be sampled as the table of their counts, if a sweep over
-        its cells takes fewer operations: see :func:`tabulate`. PyMC's log says so. Draws of the
-        records, their start or options of :class:`DapperStep` turn it off.
+        its cells takes fewer operations: see :func:`tabulate`. Records that only their own answers
+        see are integrated out. PyMC's log says so. Draws of the records, their start or options of
+        :class:`DapperStep` turn it off.
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
@@ -332,7 +333,8 @@ def sample(
     model : Model, optional
         The model. Taken from the context if not given.
     var_names : sequence of str, optional
-        Variables to keep. All but the records if not given.
+        Variables to keep. If not given, all but the records, and but variables with an entry for
+        each person on which integrated records depend, such as abilities.
     **kwargs
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
         ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line (or PyMC's log,

@@ -69,15 +69,17 @@ def test_classes_and_answers_are_summed_over(columns, point):
     assert evaluated(tabulated, point) == pytest.approx(log_likelihood(**point), rel=1e-12)
 
 
-def test_a_fault_is_found_before_sampling(monkeypatch):
+def test_a_fault_is_found_before_sampling(monkeypatch, point):
     real = by_entry.conditional_law
 
-    def of_other_values(records, priors, answers, values, possible):
-        return real(records, priors, answers[:0] + [0.9 * x for x in answers], values, possible)
+    def of_other_answers(records, priors, answers, values, possible):
+        return real(records, priors, [0.9 * x for x in answers], values, possible)
 
-    monkeypatch.setattr(by_entry, "conditional_law", of_other_values)
+    monkeypatch.setattr(by_entry, "conditional_law", of_other_answers)
     with pytest.raises(TabulationError, match="can't stand for the records 'x'"):
         pmd.tabulate(classes())
+    monkeypatch.setattr("pymc_dapper.tabulation.model.compare", lambda *_: None)
+    assert abs(evaluated(pmd.tabulate(classes()), point) - log_likelihood(**point)) > 0.01
 
 
 def test_impossible_parameters_stay_impossible(point):

@@ -265,7 +265,7 @@ def test_unknown_numbers_of_each_person_are_left_out_unless_they_are_named(monke
         pmd.sample(model, var_names=["ability"])
     free = ["spread", "ability", "difficulty"]
     assert kept == [["spread", "difficulty"], free, ["ability"], free]
-    assert "Left out of the result: 'ability'. var_names= keeps them" in caplog.text
+    assert "Left out of the result: 'ability'. var_names= keeps what it names" in caplog.text
     assert "as many entries as there are records" not in caplog.text
 
 
