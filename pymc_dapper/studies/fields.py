@@ -41,9 +41,6 @@ MADE_WITH, DIGEST = "made_with", "digest"
 OVER_REPLICATES = ("bias", "bias_mcse", "coverage", "coverage_mcse")
 """Numbers that the replicates of a setting have together, for each entry of a parameter."""
 
-TIMINGS = ("build_seconds", "sample_seconds", "seconds", "ess_per_second")
-"""Fields that depend on the machine, not only on the seed."""
-
 DONE, FAILED, TIMED_OUT, WORKER_DIED = "done", "failed", "timed out", "worker died"
 NOT_RUN = "not run"
 """Outcomes of a cell."""

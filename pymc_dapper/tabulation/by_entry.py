@@ -72,8 +72,6 @@ def read_by_entry(model: Model, rv: TensorVariable) -> TableReading:
         probabilities=(),
         read=read,
         seen={},
-        inputs_seen={},
-        statistics={},
         answers=answers,
         rows=DistinctRows(np.arange(n), np.ones(n, dtype=np.int64), np.arange(n)),
         public=(),

@@ -107,7 +107,8 @@ def table_if_cheaper(
         raise
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
     readings = [each for each, _ in steps]
-    depend = [x for each in readings for x in (*each.inputs_seen, *each.answers, *each.seen)]
+    depend = {part.name for each in readings for part in each.seen.values()}
+    depend = depend.union(*(each.answers for each in readings))
     factors = [x.name for x in (*model.observed_RVs, *model.potentials) if x.name in depend]
     beneath = [rv.name for rv in written.free_RVs if rv.name in of_people]
     names = ", ".join(f"'{rv.name}'" for rv in rvs)

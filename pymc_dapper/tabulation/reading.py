@@ -49,6 +49,8 @@ MOST_VALUES = 256
 class SumGraph:
     """A graph of the model that depends on the records through sums over them."""
 
+    name: str
+    """The factor or Deterministic that it belongs to."""
     graph: TensorVariable
     """The graph, a function of the totals of ``sums``."""
     sums: tuple[RecordSum, ...]
@@ -127,12 +129,9 @@ class TableReading:
     """Of each variable: the probabilities of its values, shape (number of values,) or (n, ...)."""
     read: ReadInTerms
     """Rewrites graphs of the model in terms of placeholders."""
-    seen: dict[str, SumGraph]
-    """Potentials and Deterministics that depend on sums, by name."""
-    inputs_seen: dict[str, list[SumGraph]]
-    """Inputs of observed variables whose distribution depends on sums, by name."""
-    statistics: dict[str, SumGraph]
-    """Statistics of mechanisms, by the name of the release."""
+    seen: dict[Variable, SumGraph]
+    """What depends on sums, by the model's variable: Potentials, Deterministics, parameters of
+    observed variables, and statistics of mechanisms."""
     answers: dict[str, TensorVariable]
     """Factors with a value for each record, by name."""
     rows: DistinctRows
@@ -165,9 +164,7 @@ class TableReading:
     @property
     def sums(self) -> list[RecordSum]:
         """The sums over records that anything depends on."""
-        parts = [*self.seen.values(), *self.statistics.values()]
-        parts += [part for seen in self.inputs_seen.values() for part in seen]
-        return list({each.total: each for part in parts for each in part.sums}.values())
+        return [each for part in self.seen.values() for each in part.sums]
 
     @property
     def names(self) -> str:
@@ -244,36 +241,37 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     probabilities = [_probabilities(*each, read) for each in laws_of_each]
     for rv, p in zip(rvs, probabilities, strict=True):
         _check_independence(rv, p, read.records)
-    seen: dict[str, SumGraph] = {}
-    inputs_seen: dict[str, list[SumGraph]] = {}
-    statistics: dict[str, SumGraph] = {}
+    seen: dict[Variable, SumGraph] = {}
     answers: dict[str, TensorVariable] = {}
+
+    def follow(name: str, variable: TensorVariable) -> SumGraph | TensorVariable:
+        part = _follow(name, read([variable])[0], read)
+        if isinstance(part, SumGraph) and part.sums:
+            seen[variable] = part
+        return part
+
     for variable in (*model.potentials, *model.deterministics):
-        part = _follow(variable.name, read([variable])[0], read)
+        part = follow(variable.name, variable)
         if isinstance(part, SumGraph):
-            if part.sums:
-                seen[variable.name] = part
-        elif variable in model.deterministics:
+            continue
+        if variable in model.deterministics:
             raise TabulationError(f"'{variable.name}' has a value for each record")
-        else:
-            answers[variable.name] = part
+        answers[variable.name] = part
     for rv in model.observed_RVs:
-        if set(rvs).isdisjoint(ancestors(rv.owner.inputs)):
+        parameters = [x for x in rv.owner.inputs if not set(rvs).isdisjoint(ancestors([x]))]
+        if not parameters:
             continue
         [density] = read([logp(rv, model.rvs_to_values[rv])])
         part = _follow(rv.name, density, read)
         if not isinstance(part, SumGraph):
             answers[rv.name] = part
-            continue
-        inputs = read(rv.owner.inputs)
-        inputs_seen[rv.name] = [_input(rv.name, x, read) for x in inputs]
+        elif not all(isinstance(follow(rv.name, x), SumGraph) for x in parameters):
+            raise TabulationError(f"'{rv.name}' depends on single records")
     for variable in (*model.potentials, *model.observed_RVs):
         statistic = getattr(variable.tag, "statistic", None)
-        if statistic is not None and variable.name in {*seen, *inputs_seen}:
-            part = _follow(variable.name, read([statistic])[0], read)
-            if isinstance(part, SumGraph):
-                statistics[variable.name] = part
-    if not seen and not answers and not inputs_seen:
+        if statistic is not None and variable.name not in answers and statistic not in seen:
+            follow(variable.name, statistic)
+    if not seen and not answers:
         listed = ", ".join(f"'{rv.name}'" for rv in rvs)
         raise TabulationError(f"nothing in the model depends on the records {listed}")
     reading = TableReading(
@@ -285,21 +283,11 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         probabilities=tuple(probabilities),
         read=read,
         seen=seen,
-        inputs_seen=inputs_seen,
-        statistics=statistics,
         answers=answers,
         rows=DistinctRows(np.zeros(1, dtype=np.int64), np.array([n]), None),
         public=(),
     )
     return _with_rows(reading)
-
-
-def _input(name: str, x: Any, read: ReadInTerms) -> SumGraph:
-    """Return an input of an observed variable, such as a random generator, or a parameter."""
-    part = _follow(name, x, read) if isinstance(x, TensorVariable) else SumGraph(x, ())
-    if not isinstance(part, SumGraph):
-        raise TabulationError(f"'{name}' depends on single records")
-    return part
 
 
 def few_values(rv: TensorVariable) -> range | None:
@@ -397,9 +385,9 @@ def _follow(name: str, graph: TensorVariable, read: ReadInTerms) -> SumGraph | T
         ) from None
     match role:
         case Fixed():
-            return SumGraph(graph, ())
+            return SumGraph(name, graph, ())
         case FunctionOfSums():
-            return SumGraph(followed, tuple(_over_all(each, records) for each in walk.sums))
+            return SumGraph(name, followed, tuple(_over_all(each, records) for each in walk.sums))
         case Rows(records=None):
             return walk.per_record(followed, role)
         case Combination():
@@ -439,8 +427,8 @@ def _with_rows(reading: TableReading) -> TableReading:
     n_variables = len(reading.rvs)
     for name, each in reading.answers.items():
         collect(name, n_variables, [each])
-    for name, seen in _all_seen(reading):
-        collect(name, n_variables, [each.contributions for each in seen.sums])
+    for part in reading.seen.values():
+        collect(part.name, n_variables, [each.contributions for each in part.sums])
     free = set() if reading.sums else _free_by_record(reading)
     arrays = {}
     for (array, axis), x in found.items():
@@ -499,11 +487,6 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
                     found.append(f"'{rv.name}'")
                     break
     return list(dict.fromkeys(found))
-
-
-def _all_seen(reading: TableReading) -> list[tuple[str, SumGraph]]:
-    found = [*reading.seen.items(), *reading.statistics.items()]
-    return found + [(name, x) for name, seen in reading.inputs_seen.items() for x in seen]
 
 
 def is_by_record(p: TensorVariable) -> bool:

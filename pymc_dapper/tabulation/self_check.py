@@ -85,7 +85,8 @@ class _Check:
         tables = [*self._counts, *(x for x in left if x not in of_cells)]
         self._n_tables, self._of_cells = len(tables), [x.name for x in of_cells]
         others = [x.name for x in written.deterministics]
-        others += [x.name for x in same if x.name in reading.statistics]
+        statistics = {x.name: getattr(old[x.name].tag, "statistic", None) for x in same}
+        others += [name for name, statistic in statistics.items() if statistic in reading.seen]
         self._names = [*(x.name for x in same), *others]
         of_records = log_densities(old, [*reading.rvs, *answers, *(old[x.name] for x in same)])
         n_alone = len(reading.rvs) + len(answers)

@@ -83,25 +83,23 @@ class _Writer:
     def _random(self, rv: TensorVariable) -> None:
         """Register a random variable that isn't a record."""
         node, old = rv.owner, self._old
-        if rv.name in self._reading.inputs_seen:
-            inputs = [self._of_sums(seen) for seen in self._reading.inputs_seen[rv.name]]
-        else:
-            inputs = self._in_model(self._reading.read(node.inputs))
         inputs = [
-            pytensor.shared(np.random.default_rng()) if isinstance(x.type, RandomType) else x
-            for x in inputs
+            pytensor.shared(np.random.default_rng())
+            if isinstance(x.type, RandomType)
+            else self._written(x)
+            for x in node.inputs
         ]
         made = node.clone_with_new_inputs(inputs, strict=False).outputs[node.outputs.index(rv)]
         dims, value = self._dims(rv.name), old.rvs_to_values[rv]
         if rv in old.observed_RVs:
-            [observed] = self._in_model(self._reading.read([value]))
+            observed = self._written(value)
             observed = observed.data if isinstance(observed, Constant) else observed
             made = self.model.register_rv(made, rv.name, observed=observed, dims=dims)
             self._tag(rv, made)
             return
         initval = old.rvs_to_initial_values.get(rv)
         if isinstance(initval, Variable):
-            [initval] = self._in_model(self._reading.read([initval]))
+            initval = self._written(initval)
         self._new[self._reading.read.placeholders[rv]] = self.model.register_rv(
             made,
             rv.name,
@@ -125,8 +123,7 @@ class _Writer:
         mechanism = getattr(old.tag, "mechanism", None)
         if mechanism is None:
             return
-        seen = self._reading.statistics.get(old.name)
-        [released] = self._in_model(self._reading.read([old.tag.released]))
+        released = self._written(old.tag.released)
         if mechanism.unknown:
             try:
                 unknown = self._in_model(self._reading.read(mechanism.unknown))
@@ -136,12 +133,7 @@ class _Writer:
                 ) from None
             mechanism = mechanism._with_unknown(unknown)
         new.tag.mechanism, new.tag.released = mechanism, released
-        new.tag.statistic = (
-            self._in_model(self._reading.read([old.tag.statistic]))[0]
-            if seen is None
-            else self._of_sums(seen)
-        )
-        name = old.name
+        new.tag.statistic, name = self._written(old.tag.statistic), old.name
 
         def check() -> None:
             if isinstance(released, SharedVariable):
@@ -149,9 +141,9 @@ class _Writer:
 
         new.tag.check_data = check
 
-    def _written(self, variable: TensorVariable) -> TensorVariable:
-        """Return a Potential or Deterministic in terms of the new model."""
-        seen = self._reading.seen.get(variable.name)
+    def _written(self, variable: Variable) -> Any:
+        """Return a variable of the old model in terms of the new one: its counts, for records."""
+        seen = self._reading.seen.get(variable)
         if seen is not None:
             return self._of_sums(seen)
         [graph] = self._in_model(self._reading.read([variable]))

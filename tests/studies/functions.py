@@ -10,8 +10,9 @@ from uuid import uuid4
 import pymc as pm
 
 import pymc_dapper as pmd
-from pymc_dapper.studies.fields import TIMINGS
 
+TIMINGS = ("build_seconds", "sample_seconds", "seconds", "ess_per_second")
+"""Fields of a study that depend on the machine, not only on the seed."""
 N = 20
 GRID = {"share": [0.3, 0.7]}
 FAST = {"draws": 40, "tune": 20, "interweave": False}

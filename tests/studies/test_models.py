@@ -7,7 +7,7 @@ import pytest
 import pymc_dapper as pmd
 from pymc_dapper.studies import cell as cells
 from pymc_dapper.studies import models
-from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS, TIMINGS
+from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS
 from pymc_dapper.studies.grid import read_grid
 from tests.studies import functions
 from tests.studies.runs import DEFAULTS, runner
@@ -19,8 +19,8 @@ GAUSSIAN = pmd.GaussianMechanism(2.0)
 
 def numbers(result):
     """All numbers of a result but timings."""
-    kept = [name for name in NUMBER_FIELDS if name not in TIMINGS]
-    statistics = [name for name in STATISTICS if name not in TIMINGS]
+    kept = [name for name in NUMBER_FIELDS if name not in functions.TIMINGS]
+    statistics = [name for name in STATISTICS if name not in functions.TIMINGS]
     found = [result.numbers[name] for name in kept]
     return found + [entry[name] for entry in result.parameters for name in statistics]
 

@@ -15,7 +15,7 @@ from pyarrow.parquet import read_schema
 from pymc_dapper.studies import fingerprint, study
 from pymc_dapper.studies import store as stores
 from pymc_dapper.studies.cell import CellResult
-from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS, TIMINGS
+from pymc_dapper.studies.fields import NUMBER_FIELDS, STATISTICS
 from pymc_dapper.studies.grid import read_grid
 from tests.studies import functions
 
@@ -300,7 +300,7 @@ def test_cells_that_two_processes_both_run_are_the_same(store, expected):
     for name, before in files.items():
         again = pd.read_parquet(store / name)
         pd.testing.assert_frame_equal(
-            *(x.drop(columns=[*TIMINGS, "digest"]) for x in (before, again))
+            *(x.drop(columns=[*functions.TIMINGS, "digest"]) for x in (before, again))
         )
 
 
