@@ -167,9 +167,7 @@ def _slice(code: Code, entry: slice, length: Length) -> tuple[Length, Callable[[
             return Term(str(first + step * int(k.text)))
         if k.text == "0":
             return Term(str(first))
-        moved = (
-            k.text if step == 1 else f"{k.text} * {step}" if step > 0 else f"{k.text} * ({step})"
-        )
+        moved = k.text if step == 1 else f"{k.text} * ({step})"
         if first == 0:
             return k if step == 1 else code.evaluate(moved, k)
         return code.evaluate(f"{first} + {moved}", k)

@@ -1,6 +1,7 @@
 """Sums, products, extremes and cumulated sums, in scalars and loops."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -12,12 +13,14 @@ from pytensor.tensor.extra_ops import CumOp
 
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.operations import NotWrittenError, dtype_of, written
-from pymc_dapper.one_function.scalars import cast, converted, literal
+from pymc_dapper.one_function.scalars import cast, converted, extreme, literal
 from pymc_dapper.one_function.values import Value, empty, in_memory, indices, loops, place, separate
 
 REGISTERS = 16
 """Up to this number of sums, each is a separate number in a loop over rows."""
-_START: dict[type, Any] = {ps.Add: 0, ps.Mul: 1, ps.AND: True, ps.OR: False}
+_START: dict[type, Any] = {
+    ps.Add: 0, ps.Mul: 1, ps.AND: True, ps.OR: False, ps.Maximum: -np.inf, ps.Minimum: np.inf
+}  # fmt: skip
 
 
 @written.register(CAReduce)
@@ -26,18 +29,17 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
     axes = range(x.ndim) if op.axis is None else [k % x.ndim for k in op.axis]
     out, by = dtype_of(node), op.scalar_op
     acc = getattr(op, "acc_dtype", None) or out
-    if np.dtype(acc).kind not in "biuf" or type(by) not in (*_START, ps.Maximum, ps.Minimum):
-        raise NotWrittenError
-    if isinstance(by, ps.AND | ps.OR) and acc != "bool":
+    known = type(by) in _START and np.dtype(acc).kind in "biuf"
+    if not known or isinstance(by, ps.AND | ps.OR) != (acc == "bool"):
         raise NotWrittenError
 
     def update(total: str, term: str) -> str:
-        return f"{total} = {_combined(by, acc, total, cast(term, x.dtype, acc))}"
+        return f"{total} = {_combined(code, by, acc, total, cast(term, x.dtype, acc))}"
 
     kept = [k for k in range(x.ndim) if k not in axes]
     shape = [x.shape[k] for k in kept]
     if x.small and 0 not in x.shape:
-        return _reduce_few(code, x, axes, by, acc, out)
+        return _reduce_few(code, x, kept, by, acc, out)
     start = _start(by, acc)
     sizes = [n for n in shape if isinstance(n, int)]
     few = len(sizes) == len(shape) and 0 < prod(sizes) <= REGISTERS
@@ -77,7 +79,7 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
     return Value(code, out, shape, lambda index: converted(code, result.entry(index), acc, out), 1)
 
 
-def _combined(by: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
+def _combined(code: Code, by: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
     """Add, multiply, ... two numbers."""
     match by:
         case ps.Add() | ps.Mul():
@@ -86,38 +88,32 @@ def _combined(by: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
         case ps.AND() | ps.OR():
             return f"{a} {'&' if isinstance(by, ps.AND) else '|'} {b}"
         case _:
-            sign = "<" if isinstance(by, ps.Maximum) else ">"
-            return f"({b} if ({b} != {b}) | ({a} {sign} {b}) else {a})"
+            return extreme(code, by, dtype, a, b)
 
 
 def _reduce_few(
-    code: Code, x: Value, axes: Sequence[int], by: ps.ScalarOp, acc: str, out: str
+    code: Code, x: Value, kept: Sequence[int], by: ps.ScalarOp, acc: str, out: str
 ) -> Value:
     """Reduce an array of few entries, without a loop."""
     totals: dict[tuple[str, ...], Term] = {}
     for index in indices(x.shape):
-        kept = tuple(k.text for axis, k in enumerate(index) if axis not in axes)
+        at = tuple(index[axis].text for axis in kept)
         term = converted(code, x.entry(index), x.dtype, acc)
-        if kept in totals:
-            total = totals[kept]
-            term = code.evaluate(_combined(by, acc, total.text, term.text), total, term)
-        totals[kept] = term
-    shape = [n for axis, n in enumerate(x.shape) if axis not in axes]
+        if at in totals:
+            total = totals[at]
+            term = code.evaluate(_combined(code, by, acc, total.text, term.text), total, term)
+        totals[at] = term
+    shape = [x.shape[axis] for axis in kept]
     terms = [converted(code, term, acc, out) for term in totals.values()]
     return separate(code, out, shape, terms)
 
 
 def _start(by: ps.ScalarOp, dtype: str) -> str:
     """Return the sum, the product, ... of nothing."""
-    if type(by) in _START:
-        value = _START[type(by)]
-    elif np.dtype(dtype).kind == "f":
-        value = -np.inf if isinstance(by, ps.Maximum) else np.inf
-    elif dtype == "bool":
-        value = not isinstance(by, ps.Maximum)
-    else:
+    value = _START[type(by)]
+    if np.dtype(dtype).kind in "iu":
         limits = np.iinfo(dtype)
-        value = limits.min if isinstance(by, ps.Maximum) else limits.max
+        value = min(max(value, limits.min), limits.max)
     text = literal(np.asarray(value).astype(dtype))
     return text if dtype in ("bool", "float64") else f"np.{dtype}({text})"
 
@@ -126,15 +122,13 @@ def _start(by: ps.ScalarOp, dtype: str) -> str:
 def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
     [x] = inputs
     dtype = dtype_of(node)
-    if x.ndim != 1 or not x.small or x.shape == (0,):
+    few = x.ndim == 1 and x.small and x.shape != (0,)
+    if not few or x.dtype != dtype or dtype not in ("float64", "int64"):
         raise NotWrittenError
-    if x.dtype != dtype or dtype not in ("float64", "int64"):
-        raise NotWrittenError
-    totals: list[Term] = []
-    for [k] in indices(x.shape):
-        term = x.entry([k])
-        if totals:
-            by = "+" if op.mode == "add" else "*"
-            term = code.evaluate(f"{totals[-1].text} {by} {term.text}", totals[-1], term)
-        totals.append(term)
-    return separate(code, dtype, list(x.shape), totals)
+    by = "+" if op.mode == "add" else "*"
+
+    def joined(a: Term, b: Term) -> Term:
+        return code.evaluate(f"{a.text} {by} {b.text}", a, b)
+
+    terms = accumulate(map(x.entry, indices(x.shape)), joined)
+    return separate(code, dtype, list(x.shape), list(terms))

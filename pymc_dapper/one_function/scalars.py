@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 from numba import njit
-from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key
+from pytensor.link.numba.dispatch.basic import numba_funcify_and_cache_key, numba_njit
 
 from pymc_dapper.one_function.code import Code, Term
 
@@ -143,13 +143,29 @@ def _expression(
         case ps.Pow() if output == "float64":
             return f"({alike[0]} ** {alike[1]})"
         case ps.Maximum() | ps.Minimum() if output != "bool":
-            sign = ">" if isinstance(op, ps.Maximum) else "<"
-            a, b = alike
-            return f"({a} if ({a} != {a}) | ({a} {sign} {b}) else {b})"
+            return extreme(code, op, output, *reversed(alike))
     name = (getattr(op, "nfunc_spec", None) or (".",))[0]
     if "." not in name and name != "power" and {output, *inputs} <= _NATIVE:
         return f"np.{name}({', '.join(x if output == 'bool' else alike)})"
     return _call(code, op, x, inputs)
+
+
+def extreme(code: Code, op: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
+    """Return the larger or smaller number by a function: numba takes longer for a branch."""
+    function = _larger if isinstance(op, ps.Maximum) else _smaller
+    if dtype == "int64":  # numba compiles for each literal
+        a, b = f"np.int64({a})", f"np.int64({b})"
+    return f"{code.refer('f', function, function.__name__)}({a}, {b})"
+
+
+@numba_njit
+def _larger(a, b):  # type: ignore[no-untyped-def]
+    return b if (b != b) | (a < b) else a
+
+
+@numba_njit
+def _smaller(a, b):  # type: ignore[no-untyped-def]
+    return b if (b != b) | (a > b) else a
 
 
 # With fastmath, LLVM calls a function that isn't there if it sees that the exponent was an integer

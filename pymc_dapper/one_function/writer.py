@@ -88,13 +88,9 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
 def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
     """Make a numba function of a graph, and its cache key, as PyTensor's backend does."""
     text = write(graph, name, squeeze=squeeze)
-    return _for_numba(text), text.key
-
-
-def _for_numba(text: Written) -> Any:
     names = dict(text.names)
     python = compile_numba_function_src(text.source, text.name, names, cache_key=text.key)
-    return numba_njit(python, error_model="numpy")
+    return numba_njit(python, error_model="numpy"), text.key
 
 
 def _argument(code: Code, x: Variable, name: str) -> Any:
@@ -215,8 +211,7 @@ def _function_of(code: Code, node: Apply) -> str:
 
 def _function_of_parts(code: Code, graph: AbstractFunctionGraph) -> str:
     """Refer to the function that all parts of a graph are that are alike."""
-    text = write(graph, "repeated", squeeze=True)
-    return code.refer("r", _for_numba(text), text.key)
+    return code.refer("r", *compiled(graph, "repeated", squeeze=True))
 
 
 def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:

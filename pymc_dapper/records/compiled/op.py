@@ -190,29 +190,15 @@ def _record_sweep(op: RecordSweep) -> Callable:
 
 def _context_of(density: LogDensity | None, first: int) -> Callable:
     """Compile a function that takes the context of a log-density from the last inputs."""
-    if density is not None and density.by_entry:
-
-        @numba_njit
-        def context_of(inputs):  # type: ignore[no-untyped-def]
-            return inputs[first]
-    else:
-
-        @numba_njit
-        def context_of(inputs):  # type: ignore[no-untyped-def]
-            return inputs[first:]
-
-    return context_of
+    at = first if density is not None and density.by_entry else f"{first}:"
+    return numba_njit(from_source(f"def context_of(inputs): return inputs[{at}]", "context_of"))
 
 
 def _context_of_orders(first: int) -> Callable:
     """Compile a function that adds order statistics, which come first, to the context."""
-    second, third, rest = first + 1, first + 2, first + 3
-
-    @numba_njit
-    def context_of(inputs):  # type: ignore[no-untyped-def]
-        return inputs[rest:], orders_of(inputs[first], inputs[second], inputs[third])
-
-    return context_of
+    arrays = ", ".join(f"inputs[{k}]" for k in range(first, first + 3))
+    source = f"def context_of(inputs): return inputs[{first + 3}:], orders_of({arrays})"
+    return numba_njit(from_source(source, "context_of", orders_of=orders_of))
 
 
 def _row_makers(rows: Rows) -> list[Callable]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
+from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import io_toposort
 from pytensor.raise_op import CheckAndRaise
@@ -67,15 +68,25 @@ def support_of_entries(rv: TensorVariable) -> range | None:
     return range(int(low.flat[0]), int(high.flat[0]) + 1) or None
 
 
-def named_probabilities(model: Model, rv: TensorVariable) -> str | None:
-    """Name the variable that holds a Categorical variable's probabilities, if it has dims."""
+def table_of_probabilities(rv: TensorVariable) -> TensorVariable | None:
+    """Return the array whose rows a Categorical variable is drawn by; None for other variables."""
     if not isinstance(rv.owner.op, CategoricalRV):
         return None
-    p = rv.owner.op.dist_params(rv.owner)[0]
-    if p.owner is not None and isinstance(p.owner.op, DimShuffle | AdvancedSubtensor):
-        p = p.owner.inputs[0]
-    of_model = model.named_vars.get(p.name) is p and model.named_vars_to_dims.get(p.name)
-    return p.name if of_model else None
+    [p] = rv.owner.op.dist_params(rv.owner)
+    match p.owner:
+        case Apply(op=DimShuffle() as op, inputs=[x]) if op.new_order[-1] == x.type.ndim - 1:
+            return x
+        case Apply(op=AdvancedSubtensor() as op, inputs=[x, *_]) if len(op.idx_list) < x.type.ndim:
+            return x
+    return p
+
+
+def named_probabilities(model: Model, rv: TensorVariable) -> str | None:
+    """Name the variable that holds a Categorical variable's probabilities, if it has dims."""
+    p = table_of_probabilities(rv)
+    if p is None or model.named_vars.get(p.name) is not p:
+        return None
+    return p.name if model.named_vars_to_dims.get(p.name) else None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph.basic import Variable
 from pytensor.graph.op import Op
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import DirichletRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, always_true, bounds_of
@@ -25,6 +26,7 @@ from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.axis import tied
 from pymc_dapper.records.reading.factors import RecordWalk
+from pymc_dapper.records.reading.finite import table_of_probabilities
 from pymc_dapper.records.reading.roles import Rows
 
 
@@ -67,6 +69,9 @@ def read_possible(
             finite = _of_each_record(pt.isfinite(density), records)
             conditions += [] if finite is None else [finite]
             continue
+        table = table_of_probabilities(rv)
+        if table is not None and isinstance(getattr(table.owner, "op", None), DirichletRV):
+            continue  # each of its rows sums to one
         valid = []
         for condition in checks_of_records(log_prior, records):
             if always_true(condition, known):

@@ -78,8 +78,8 @@ def rows_by_cell(
 
 def indices(records: Sequence[TensorVariable], low: np.ndarray) -> TensorVariable:
     """Put the values of all record variables below each other, from 0 on; int32, shape (k, n)."""
-    pairs = zip(records, low, strict=True)
-    return pt.stack([(record - int(least)).astype("int32") for record, least in pairs])
+    from_0 = [x - int(least) if least else x for x, least in zip(records, low, strict=True)]
+    return pt.stack([x.astype("int32") for x in from_0])
 
 
 def seen_columns(strides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

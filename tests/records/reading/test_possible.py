@@ -52,6 +52,11 @@ def row_of_a_table():
     return [x, pm.Categorical("y", table[x], shape=N)]
 
 
+def column_of_a_dirichlet_table():
+    x = pm.Categorical("x", np.ones(2) / 2, shape=N)
+    return [x, pm.Categorical("y", pm.Dirichlet("p", np.ones(2), shape=(2, 2))[:, x].T, shape=N)]
+
+
 def row_of_a_table_beside_a_covariate():
     table = pt.stack([0.2, pm.Normal("q")])
     x = pm.Bernoulli("x", 0.5, shape=N)
@@ -114,6 +119,15 @@ def test_values_with_invalid_parameters_are_impossible(build, x, y, expected):
     assert possible(build, x, y) == expected
 
 
+@pytest.mark.parametrize(("rows", "expected"), [([0.5, 0.5], True), ([0.2, 0.7], False)])
+def test_columns_of_a_dirichlet_table_are_checked_as_only_its_rows_sum_to_one(rows, expected):
+    reading = read(column_of_a_dirichlet_table)
+    [table], first = reading.parameters, np.array(rows)[:, None]
+    at = {table: 0.5 * np.log(first / (1 - first))}
+    at |= {x: np.array([0, 1, 1, 0]) for x in reading.records}
+    assert reading.possible.eval(at, on_unused_input="ignore").tolist() == [expected] * N
+
+
 def test_rows_chosen_in_different_ways_are_checked_for_each_record():
     x, y = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
     expected = [True, False, True, False]
@@ -152,6 +166,17 @@ def answer_given_a_constant_table():
     return [x, pm.Bernoulli("y", pt.constant([0.2, 0.5, 1.0])[x], shape=N)]
 
 
+def category_given_a_class():
+    x = pm.Categorical("x", np.ones(3) / 3, shape=N)
+    return [x, pm.Categorical("y", pm.Dirichlet("p", np.ones(2), shape=(3, 2))[x], shape=N)]
+
+
+def category_given_two():
+    x, y = (pm.Categorical(name, np.ones(2) / 2, shape=N) for name in "xy")
+    p = pm.Dirichlet("p", np.ones(3), shape=(2, 2, 3))
+    return [x, y, pm.Categorical("z", p[x, y], shape=N)]
+
+
 def line_of_a_mean():
     x = pm.Normal("x", shape=N)
     return [x, pm.Normal("y", pm.Normal("a") + pm.Normal("b") * x, 0.5, shape=N)]
@@ -179,6 +204,8 @@ def spread_by_switch():
         count_given_a_logarithm,
         answer_given_a_group,
         answer_given_a_constant_table,
+        category_given_a_class,
+        category_given_two,
         line_of_a_mean,
         answer_by_regression,
         spread_by_count,
