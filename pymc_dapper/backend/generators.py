@@ -47,6 +47,26 @@ class Drawn(KernelOp):
         return Apply(self, [rng, *vectors], [random_generator_type(), drawn])
 
 
+class DrawnInPython(Op):
+    """Random numbers from a generator, drawn by a function in Python: ``draw(rng, *inputs)``."""
+
+    __props__ = ("draw", "length")
+
+    def __init__(self, draw: Callable[..., np.ndarray], length: int):
+        self.draw, self.length = draw, length
+
+    def make_node(self, rng: Variable, *inputs: Variable) -> Apply:
+        """Apply to a generator and what the draws depend on."""
+        drawn = pt.tensor("drawn", dtype="float64", shape=(self.length,))
+        return Apply(self, [rng, *inputs], [random_generator_type(), drawn])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Draw; compiled code calls this."""
+        rng, *others = inputs
+        drawn = np.array(self.draw(rng, *others), dtype="float64").reshape(self.length)
+        output_storage[0][0], output_storage[1][0] = rng, drawn
+
+
 def drawn_noise(kind: str, shape: tuple[int, ...], rng: Variable) -> tuple[Variable, Variable]:
     """Draw standard noise as a method of NumPy's generators does: the generator, and an array."""
     rng, flat = Drawn(NOISE[kind], int(np.prod(shape)))(rng)

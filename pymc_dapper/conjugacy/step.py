@@ -14,7 +14,7 @@ from pytensor.graph.basic import Variable
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.generators import Drawn
+from pymc_dapper.backend.generators import Drawn, DrawnInPython
 from pymc_dapper.backend.internals import (
     PointType,
     RandomGenerator,
@@ -120,27 +120,20 @@ class ConjugateStep(Step):
         for conditional in conditionals:
             check_conditional(conditional, point)
         self._conditionals = conditionals
-        in_code = all(conditional.family.kernel is not None for conditional in conditionals)
-        blocks = [conditionals] if in_code else [[conditional] for conditional in conditionals]
-        self._draws = [(_InCode if in_code else _InPython)(block) for block in blocks]
-        self._givens = [draw.given for draw in self._draws]
+        self._draws = _Draws(conditionals)
+        self._givens = [self._draws.given]
         self._when_read(partial(self._compile, options, point))
 
     def _compile(self, options: dict[str, Any], point: PointType) -> None:
         """Compile the draws, and draw once."""
         self._stage("Compiling")
-        for draw in self._draws:
-            draw.compile(options)
+        self._draws.compile(options)
         # PyTensor compiles at the first call. Here, forked workers inherit the result.
         self._update(point, np.random.default_rng(0))
 
     def _update(self, point: PointType, rng: np.random.Generator) -> PointType:
-        point = point.copy()
-        for draw in self._draws:
-            values = draw.draw(rng, *draw.given(point))
-            for k, name in enumerate(draw.names):
-                point[name] = values[k]
-        return point
+        values = self._draws.draw(rng, *self._draws.given(point))
+        return {**point, **dict(zip(self._draws.names, values, strict=True))}
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Draw each block of parameters given the present values of all other variables."""
@@ -148,17 +141,14 @@ class ConjugateStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """All draws, if they are made in compiled code."""
-        draw = self._draws[0]
-        if not isinstance(draw, _InCode):
-            return ()
-        return [
-            Transition(draw.draw, (*draw.given.names, *draw.given.data.values), tuple(draw.names))
-        ]
+        """All draws."""
+        draws = self._draws
+        takes = (*draws.given.names, *draws.given.data.values)
+        return [Transition(draws.draw, takes, tuple(draws.names))]
 
     def ordinary(self) -> int:
-        """Nothing else is ever done, if draws are made in compiled code."""
-        return sys.maxsize if isinstance(self._draws[0], _InCode) else 0
+        """Nothing else is ever done."""
+        return sys.maxsize
 
     @property
     def is_one_block(self) -> bool:
@@ -187,7 +177,7 @@ class ConjugateStep(Step):
         return f"<ConjugateStep: {self.describe().replace(chr(10), '; ')}>"
 
 
-class _InCode:
+class _Draws:
     """Blocks of parameters that are drawn one after the other by one compiled function."""
 
     def __init__(self, conditionals: Sequence[Conditional]):
@@ -219,38 +209,16 @@ class _InCode:
 def _drawn(
     conditional: Conditional, rng: Variable, known: Mapping[Variable, Variable]
 ) -> tuple[Variable, list[TensorVariable]]:
-    """Draw in compiled code, given new values of others: the generator after that, and values."""
-    assert conditional.family.kernel is not None
-    shapes = conditional.shapes
-    width = shapes[0][-1] if shapes[0] else 1
-    draw = Drawn(conditional.family.kernel, sum(prod(shape) for shape in shapes), width)
-    rng, flat = draw(rng, *(x.flatten() for x in rebuild(conditional.parameters, known)))
+    """Draw a block, given new values of others: the generator after that, and values."""
+    family, shapes = conditional.family, conditional.shapes
+    length, parameters = sum(map(prod, shapes)), rebuild(conditional.parameters, known)
+    if family.kernel is None:
+        rng, flat = DrawnInPython(family.draw, length)(rng, *parameters)
+    else:
+        width = shapes[0][-1] if shapes[0] else 1
+        rng, flat = Drawn(family.kernel, length, width)(rng, *(x.flatten() for x in parameters))
     thetas = dict(zip(conditional.thetas, split(flat, shapes), strict=True))
     return rng, rebuild(conditional.to_values, {**known, **thetas})
-
-
-class _InPython:
-    """A block of parameters of a user's family: compiled parameters of it, and a draw in Python."""
-
-    def __init__(self, conditionals: Sequence[Conditional]):
-        [conditional] = conditionals
-        self.conditional = conditional
-        self.names = [x.name for x in conditional.values]
-        shared = SharedData(conditional, f"ConjugateStep for {_names(conditional)}")
-        self.given = Given(conditional.given, shared)
-
-    def compile(self, compile_kwargs: dict[str, Any]) -> None:
-        conditional, model = self.conditional, self.conditional.model
-        inputs = [*conditional.given, *conditional.data.values()]
-        self._parameters = JitFunction(inputs, conditional.parameters, model, compile_kwargs)
-        self._to_values = JitFunction(
-            [*conditional.thetas, *inputs], conditional.to_values, model, compile_kwargs
-        )
-
-    def draw(self, rng: np.random.Generator, *given: np.ndarray) -> Sequence[np.ndarray]:
-        conditional = self.conditional
-        thetas = conditional.split(conditional.family.draw(rng, *self._parameters(*given)))
-        return self._to_values(*thetas, *given)
 
 
 def _present(conditional: Conditional) -> list[tuple[TensorVariable, TensorVariable]]:

@@ -213,7 +213,7 @@ def test_parameters_of_one_kind_share_a_function():
             pm.Bernoulli(f"x{k}", p[k], shape=shape)
     with building(own_mode=False):
         steps = [ConjugateStep([x], model=model) for x in p]
-    functions = [step._draws[0].draw for step in steps]
+    functions = [step._draws.draw for step in steps]
     assert functions[0].jitted is functions[1].jitted is not functions[2].jitted
     assert functions[0] is not functions[1]  # each has its own generator
     point = {**model.initial_point(), "x0": np.zeros(1000, int), "x1": np.ones(1000, int)}
@@ -253,8 +253,8 @@ def test_only_numba_modes_are_taken():
 def test_no_array_as_long_as_the_records_is_compiled_in():
     """Such a constant is kept twice, by the graph and by what was compiled of it."""
     model = admissions_model()
-    [draw] = ConjugateStep([model["p"]], model=model)._draws
-    variables = draw.draw._function.maker.fgraph.variables
+    draws = ConjugateStep([model["p"]], model=model)._draws
+    variables = draws.draw._function.maker.fgraph.variables
     constants = [x for x in variables if isinstance(x, Constant)]
     assert constants
     assert all(np.size(x.data) < N_APPLICANTS for x in constants)

@@ -22,7 +22,7 @@ from scipy import stats
 from pymc_dapper.conjugacy import rules
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.names import family_name
-from pymc_dapper.conjugacy.step import ConjugateStep, _InCode
+from pymc_dapper.conjugacy.step import ConjugateStep, _Draws
 from tests.evaluated_in_python import REWRITTEN
 from tests.quadrature import Tabulated, linear_gaussian, marginals, normals
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
@@ -348,9 +348,9 @@ def test_mean_and_variance_of_normal_data():
 def with_conditionals(step, *conditionals):
     """A copy of a step that draws from others."""
     twin = copy.copy(step)
-    [draw] = twin._draws = [_InCode(conditionals)]
-    twin._givens = [draw.given]
-    draw.compile({})
+    twin._draws = _Draws(conditionals)
+    twin._givens = [twin._draws.given]
+    twin._draws.compile({})
     return twin
 
 
