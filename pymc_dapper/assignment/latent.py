@@ -202,6 +202,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
         )
     together: dict[Any, Any] = {length(model, seen[0]): seen} if sizes else groups
     linked = [rv for n, group in together.items() for rv in _with_linked(readings, group, n)]
+    linked = [rv for rv in linked if rv not in tables]
     # Beside an unknown number, linked variables have their own step; NUTS moves continuous ones.
     seen = [x for x in linked if x in seen or not sizes or x.dtype not in continuous_types]
     for rv in model.free_RVs:

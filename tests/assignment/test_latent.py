@@ -81,6 +81,16 @@ def test_other_latent_variables_of_a_person_belong_to_the_record(write, records)
     assert assigned(of_each_person(write))[0] == ("DapperStep", records)
 
 
+@pytest.mark.usefixtures("uncompiled")
+def test_a_table_stays_one_beside_records_that_depend_on_it():
+    with pm.Model() as model:
+        rooms = pm.Multinomial("rooms", n=np.full(4, 50), p=np.ones(3) / 3, shape=(4, 3))
+        heated = pm.Binomial("heated", n=rooms[:, 0], p=0.3, shape=4)
+        pmd.LaplaceMechanism(2.0).potential("all", rooms.sum(axis=0), released=[60, 70, 70])
+        pmd.LaplaceMechanism(2.0).potential("s", heated.sum(), released=17)
+    assert assigned(model) == [("DapperStep", ["heated"]), ("CountStep", ["rooms"])]
+
+
 @pytest.fixture
 def group_model():
     with pm.Model() as model:
