@@ -29,7 +29,7 @@ def dependent_factors(
 
 
 def integrated_out(model: Model) -> list[TensorVariable]:
-    """Find the Potentials from which records are integrated out."""
+    """Find the Potentials of answers of records that are integrated out, or counted."""
     return [x for x in model.potentials if hasattr(x.tag, "integrated_out")]
 
 
@@ -44,17 +44,19 @@ def seen_by_each(model: Model) -> list[set[Variable]]:
 
     A Potential, or a release added by a mechanism's ``observe``, depends on them directly, not
     through the distributions of other variables. Variables on which only the noise scale depends
-    are parameters. So are all variables of a Potential from which records are integrated out.
+    are parameters. So are those of a Potential of answers of integrated or counted records, but for
+    the counts.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
     out = integrated_out(model)
     found = []
     # In terms of random variables: their values may be transformed by parameters, as by bounds.
-    for x in [*(x for x in model.potentials if x not in out), *released]:
+    for x in [*model.potentials, *released]:
         unknown = getattr(getattr(x.tag, "mechanism", None), "unknown", [])
         scales = set(ancestors(unknown, blockers=model.basic_RVs))
         if unknown:
             scales -= set(ancestors([x.tag.statistic], blockers=model.basic_RVs))
         graphs = x.owner.inputs if x in released else [x]
-        found.append(set(ancestors(graphs, blockers=model.basic_RVs)) - scales)
+        variables = set(ancestors(graphs, blockers=model.basic_RVs)) - scales
+        found.append({y for y in variables if x not in out or hasattr(y.tag, "in_place_of")})
     return found

@@ -74,6 +74,5 @@ def read_by_entry(model: Model, rv: TensorVariable) -> TableReading:
         seen={},
         answers=answers,
         rows=DistinctRows(np.arange(n), np.ones(n, dtype=np.int64), np.arange(n)),
-        public=(),
         by_entry=law.log_scale + pt.log(pt.add(*law.weights)),
     )

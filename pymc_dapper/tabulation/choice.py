@@ -23,9 +23,9 @@ RECORDS_PER_CELL = 150
 CELLS_PER_RECORD = 16
 """Records are integrated out if no more terms than this are added up for each of them."""
 OF_NUMBERS = 100
-"""Factor on that number if records are numbers with several values. InterweaveStep moves parameters
-with such records, but nothing moves them with a Multinomial table, which may cost this much in
-effective draws."""
+"""Factor on that number if records are numbers with several values, or if what is observed of each
+depends on parameters. InterweaveStep moves these with such records, but nothing moves them with a
+table, which may cost this much in effective draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +76,10 @@ def table_if_cheaper(
         if any(rv.name in kept for rv in rvs):
             return None
         steps = write_in_turn(model, rvs)
-        reading, written = steps[-1]
-        of_people = set().union(*(_of_people(read) for read, _ in steps))
-        of_people -= {rv.name for rv in rvs}
-        if not _is_cheaper(reading) or _are_counts(reading):
+        readings, written = [each for each, _ in steps], steps[-1][1]
+        reading = readings[-1]
+        of_people = set().union(*map(_of_people, readings)) - {rv.name for rv in rvs}
+        if not _is_cheaper(reading, by_itself=len(steps) == 1) or _are_counts(reading):
             return None
         if not of_people.isdisjoint(x.name for x in records_seen(model)):
             return None  # they stay records, each with its own
@@ -106,7 +106,6 @@ def table_if_cheaper(
         )
         raise
     counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
-    readings = [each for each, _ in steps]
     depend = {part.name for each in readings for part in each.seen.values()}
     depend = depend.union(*(each.answers for each in readings))
     factors = [x.name for x in (*model.observed_RVs, *model.potentials) if x.name in depend]
@@ -123,11 +122,13 @@ def _of_people(reading: TableReading) -> set[str]:
     return {rv.name for rv in free if view.shape(rv)[:1] == reading.shape[:1]}
 
 
-def _is_cheaper(reading: TableReading) -> bool:
+def _is_cheaper(reading: TableReading, *, by_itself: bool) -> bool:
     if not reading.sums:
         return reading.n_cells <= CELLS_PER_RECORD * reading.n
-    per_cell = RECORDS_PER_CELL if _are_categories(reading) else RECORDS_PER_CELL * OF_NUMBERS
-    return reading.n > per_cell * reading.n_cells
+    parameters = {reading.read.placeholders.get(rv) for rv in reading.model.free_RVs}
+    known = parameters.isdisjoint(ancestors(list(reading.answers.values()))) or not by_itself
+    factor = 1 if _are_categories(reading) and known else OF_NUMBERS
+    return reading.n > factor * RECORDS_PER_CELL * reading.n_cells
 
 
 def _are_counts(reading: TableReading) -> bool:

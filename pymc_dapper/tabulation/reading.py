@@ -136,7 +136,7 @@ class TableReading:
     """Factors with a value for each record, by name."""
     rows: DistinctRows
     """The distinct rows of public data."""
-    public: tuple[PublicArray, ...]
+    public: tuple[PublicArray, ...] = ()
     """The public data."""
     by_entry: TensorVariable | None = None
     """The log-likelihood of each record, summed over its values, if that is written by entry."""
@@ -285,7 +285,6 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         seen=seen,
         answers=answers,
         rows=DistinctRows(np.zeros(1, dtype=np.int64), np.array([n]), None),
-        public=(),
     )
     return _with_rows(reading)
 

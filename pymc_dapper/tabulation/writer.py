@@ -258,24 +258,23 @@ class _Writer:
     def _write_answers(self, counted: bool) -> None:
         """Convert a factor with a value for each record to one with a value for each cell."""
         reading = self._reading
-        n_variables = len(reading.rvs)
         if reading.by_entry is not None:
-            self._integrated_out(reading.answers, self._in_model([reading.by_entry])[0])
+            self._of_answers(reading.answers, self._in_model([reading.by_entry])[0])
             return
         logs = {
-            name: self._in_model([reading.at_cells(each, n_variables)])[0]
+            name: self._in_model([reading.at_cells(each, len(reading.rvs))])[0]
             for name, each in reading.answers.items()
         }
         if not counted:
-            self._integrated_out(logs, self._integrated(pt.add(*logs.values())))
+            self._of_answers(logs, self._integrated(pt.add(*logs.values())))
             return
         for name, log in logs.items():
             # Kept nonlinear in the counts even if it could be linear: as a term of each cell,
             # CountStep evaluates it only for the cells that a move changes.
             terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
-            pm.Potential(name, terms.sum())
+            self._of_answers([name], terms.sum())
 
-    def _integrated_out(self, answers: Iterable[str], log: TensorVariable) -> None:
+    def _of_answers(self, answers: Iterable[str], log: TensorVariable) -> None:
         pm.Potential("_".join(answers), log).tag.integrated_out = self._told()
 
     def _integrated(self, log: TensorVariable) -> TensorVariable:

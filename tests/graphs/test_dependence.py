@@ -61,3 +61,14 @@ def test_a_parameter_that_bounds_the_records_is_not_seen():
     with model:
         pm.Potential("of both", -(x - top).sum())
     assert records_seen(model) == [top, x]
+
+
+def test_of_counted_answers_the_counts_are_seen_alone():
+    with pm.Model() as model:
+        p = pm.Beta("p", 2, 2, shape=2)
+        x = pm.Bernoulli("x", 0.5, shape=6)
+        pm.Bernoulli("ill", p[x], observed=[0, 1, 1, 0, 1, 1])
+        pm.Deterministic("total", x.sum())
+    tabulated = pmd.tabulate(model, [x])
+    assert [rv.name for rv in tabulated.free_RVs] == ["p", "x_count"]
+    assert [rv.name for rv in records_seen(tabulated)] == ["x_count"]

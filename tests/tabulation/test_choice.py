@@ -4,6 +4,7 @@ import logging
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
@@ -52,6 +53,36 @@ def test_numbers_of_several_values_are_tabulated_where_they_are_many_more():
     assert table_if_cheaper(numbers(most), None, ()) is None
     table = table_if_cheaper(numbers(most + 1), None, ())
     assert [rv.name for rv in table.counts] == ["k_counts"]
+
+
+def test_records_with_outcomes_of_unknown_laws_are_tabulated_where_they_are_many_more():
+    """Parameters of what is observed of each move with the records, and not with their table."""
+
+    def outcomes(n, p):
+        with pm.Model() as model:
+            p = pm.Beta("p", 1, 1, shape=2) if p is None else np.array(p)
+            x = pm.Bernoulli("x", pm.Beta("share", 1, 1), shape=n)
+            pm.Bernoulli("ill", pt.as_tensor(p)[x], observed=np.arange(n) % 2)
+            pmd.LaplaceMechanism(2.0).potential("s", x.sum(), released=n // 2)
+        return model
+
+    most = 4 * OF_NUMBERS * RECORDS_PER_CELL
+    assert table_if_cheaper(outcomes(most, None), None, ()) is None
+    table = table_if_cheaper(outcomes(most + 1, None), None, ())
+    assert [rv.name for rv in table.counts] == ["x_count"]
+    assert table_if_cheaper(outcomes(1_000, (0.2, 0.7)), None, ()) is not None
+
+
+def test_parameters_of_outcomes_are_no_records():
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1, shape=2)
+        group = pm.Bernoulli("group", 0.4, shape=900)
+        x = pm.Bernoulli("x", p[group], shape=900)
+        pmd.RandomizedResponse(0.8, categories=2).observe("answer", x, released=np.arange(900) % 2)
+        pmd.LaplaceMechanism(2.0).potential("s", group.sum(), released=300)
+    assert [rv.name for rv in pmd.tabulate(model).free_RVs] == ["p", "group_count"]
+    idata = pmd.sample(5, tune=5, chains=1, model=model, random_seed=1, progressbar=False)
+    assert set(idata.posterior) == {"p", "group_count"}
 
 
 def test_records_are_integrated_out_if_few_terms_are_added_up_for_each():
