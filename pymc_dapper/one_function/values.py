@@ -63,6 +63,8 @@ class Value:
         self._known: dict[tuple[str, ...], Term] = {}
         self.stored: str | None = None
         """Name of the array, if there is one in memory."""
+        self.of_stored = False
+        """Whether entries are read from another array in memory."""
         self.depth = 0
         """Through how many arrays an entry is worked out."""
 
@@ -109,7 +111,7 @@ class Value:
             at = ", ".join(f"np.int64({k.text})" for k in first)  # numba compiles for each literal
             self.code.add(f"{copy}({name}, {self.stored}, {at})")
             return
-        if self.small:
+        if self.small and not self.of_stored:
             for index in indices(self.shape):
                 self._write_entry(name, index, first)
             return
@@ -246,15 +248,7 @@ def _negative_zero(data: np.ndarray) -> bool:
 
 def single(code: Code, dtype: str, term: Term) -> Value:
     """Take a number."""
-    value = Value(code, dtype, (), lambda index: term)
-
-    def stored() -> str:
-        name = empty(code, (), dtype)
-        code.add(f"{name}[()] = {term.text}")
-        return name
-
-    value._stored = stored  # type: ignore[method-assign]
-    return value
+    return Value(code, dtype, (), lambda index: term)
 
 
 def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: list[Value]) -> Value:
@@ -301,7 +295,9 @@ def view(x: Value, shape: Any, entry: Any, fast: int | None = None, dtype: str =
     if not len(shape):
         with x.code.outside():
             return single(x.code, dtype or x.dtype, entry(()))
-    return Value(x.code, dtype or x.dtype, shape, entry, x.weight, fast)
+    value = Value(x.code, dtype or x.dtype, shape, entry, x.weight, fast)
+    value.of_stored = x.stored is not None or x.of_stored
+    return value
 
 
 def number_of(code: Code, index: Index, shape: Any) -> Term:
