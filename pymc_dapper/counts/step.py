@@ -360,8 +360,8 @@ class CountStep(Step):
 
     def ordinary(self) -> int:
         """Until curvatures are measured, or cells that don't move are looked for."""
-        done, integrated = self.sweeps_done, self._integrated
-        if done == 0 or not self.transitions or (integrated and not integrated.ordinary()):
+        done = self.sweeps_done
+        if done == 0 or not self.transitions:
             return 0
         ahead = self._next_measure() - done
         if not self.moved.all():
