@@ -3,7 +3,8 @@
     python -m benchmarks.as_they_come                 all of them
     python -m benchmarks.as_they_come random_walk     some
 
-Eight models from descriptions alone, neighbours of them, and those of `benchmarks.untuned`.
+Eight models from descriptions alone, neighbours of them, and those of `benchmarks.divergent` and
+`benchmarks.untuned`.
 """
 
 import json
@@ -19,6 +20,7 @@ import pytensor.tensor as pt
 
 import pymc_dapper as pmd
 from benchmarks import untuned
+from benchmarks.divergent import DIVERGENT
 from benchmarks.neighbours import NEIGHBOURS
 from benchmarks.untuned import noisy
 
@@ -183,7 +185,7 @@ MODELS = {
 
 def sampled(name):
     """Fewest effective draws with the variable's name, largest R-hat, divergences, seconds."""
-    own = MODELS | NEIGHBOURS
+    own = MODELS | NEIGHBOURS | DIVERGENT
     model = own[name]() if name in own else untuned.build(name)
     began, began_cpu = perf_counter(), process_time()
     with warnings.catch_warnings():
@@ -209,5 +211,5 @@ def sampled(name):
 
 if __name__ == "__main__":
     logging.getLogger("pymc").setLevel(logging.CRITICAL)
-    for each in sys.argv[1:] or [*MODELS, *NEIGHBOURS, *untuned.UNTUNED]:
+    for each in sys.argv[1:] or [*MODELS, *NEIGHBOURS, *DIVERGENT, *untuned.UNTUNED]:
         print(json.dumps(sampled(each)), flush=True)

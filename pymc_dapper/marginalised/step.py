@@ -26,6 +26,7 @@ from pymc_dapper.marginalised.reading.model import read_marginalised
 from pymc_dapper.plausibility import check_releases
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
+from pymc_dapper.steps.conditional_nuts import nuts_on
 from pymc_dapper.steps.variables import check_given, count_values
 
 TOLERANCE = 1e-8
@@ -155,9 +156,10 @@ class MarginalisedStep(Step):
     def _compile(self, options: dict[str, Any], point: PointType, nuts: Mapping[str, Any]) -> None:
         """Compile the sums, tabulate the weights, and build NUTS."""
         self._stage("Compiling")
-        self._sums = compile_sums(self._reading, compile_kwargs=options)
+        reading, nuts = self._reading, {"compile_kwargs": options, **nuts}
+        self._sums = compile_sums(reading, compile_kwargs=options)
         self._sums.tabulate(self._counts(point), self._given(point))
-        self.nuts = self._sums.nuts(point, options, **nuts)
+        self.nuts = nuts_on(self._sums.log_density, reading.moved, reading.model, point, **nuts)
         self._check_compiled(point)
 
     def _check_compiled(self, point: PointType) -> None:

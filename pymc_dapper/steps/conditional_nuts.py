@@ -26,8 +26,11 @@ JITTER_TRIES = 10
 TARGET_ACCEPT = 0.95
 """Given records, the density changes from one iteration to the next, and so does the step size that
 fits; of a hierarchy, it is narrow where the scale is small. So steps are shorter than by PyMC's
-0.8. Trajectories take hardly longer, and fewer diverge: 13 of 4,000 for 95
+0.8. Trajectories take hardly longer, and fewer diverge, without `STEPS`: 13 of 4,000 for 95
 (`python -m benchmarks.as_they_come three_histograms`)."""
+
+STEPS = 10.0 ** -np.arange(6)
+"""How long steps are where longer ones diverge, in units of the one that was adapted."""
 
 OPTIONS = sorted({x for kind in pm.NUTS.__mro__[:3] for x in signature(kind.__init__).parameters})
 """What ``pm.NUTS`` takes, by itself or through what it is derived from."""
@@ -45,14 +48,31 @@ class NUTS(pm.NUTS):
         with np.errstate(invalid="ignore", over="ignore"):
             return super().astep(self._jittered(q0) if self.tune and not self.iter_count else q0)
 
-    def _hamiltonian_step(self, start: Any, *rest: Any) -> Any:
-        """Learn no step size where there is no gradient, as of a probability clipped to 1.
+    def _hamiltonian_step(self, start: Any, p0: Any, step_size: Any) -> Any:
+        """Where a trajectory diverges after tuning, begin others, with steps a tenth as long.
 
-        Every step diverges there, however short, and all other trajectories would take longer.
+        Trajectories of all longer steps have to diverge from its end, too, or else the chain stays.
+        So the way back is as probable as the way there (delayed rejection).
+
+        No step size is learned where there is no gradient, as of a probability clipped to 1. Every
+        step diverges there, however short, and all other trajectories would take longer.
         """
-        made = super()._hamiltonian_step(start, *rest)
-        has_gradient = np.isfinite(start.q_grad).all()
-        return made if has_gradient else made._replace(accept_stat=self.target_accept)
+        made = super()._hamiltonian_step(start, p0, step_size)
+        if not np.isfinite(start.q_grad).all():
+            return made._replace(accept_stat=self.target_accept)
+        if self.tune or not made.divergence_info:
+            return made
+        for k in range(1, len(STEPS)):
+            made = self._trajectory(start, STEPS[k] * step_size)
+            if not made.divergence_info:
+                longer = (self._trajectory(made.end, x * step_size) for x in STEPS[:k])
+                return made if all(x.divergence_info for x in longer) else made._replace(end=start)
+        return made._replace(end=start)
+
+    def _trajectory(self, at: Any, step_size: Any) -> Any:
+        p = self.potential.random()
+        start = self.integrator.compute_state(at.q, p)
+        return super()._hamiltonian_step(start, p, step_size)
 
     def _jittered(self, start: Any) -> Any:
         at_rest = np.zeros_like(start.data)
@@ -120,13 +140,8 @@ def nuts_on(
     )
     function.set_extra_values(point)
     start = np.concatenate([np.ravel(point[x.name]) for x in values])
-    _compile(function, start)
+    function(start)  # PyTensor compiles then, and forked workers inherit the result
     if not options.keys() & {"potential", "scaling"}:
         options["potential"] = QuadPotentialDiagAdapt(start.size, start, np.ones(start.size), 10)
     options = {"target_accept": TARGET_ACCEPT, **options}
     return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)
-
-
-def _compile(function: ValueGradFunction, start: np.ndarray) -> None:
-    """Call the function once: PyTensor compiles then, and forked workers inherit the result."""
-    function(start)

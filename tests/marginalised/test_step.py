@@ -229,19 +229,22 @@ def exploding():
 
 def test_no_parameter_value_ends_a_chain():
     model = exploding()
-    step = MarginalisedStep([model["growth"]], counts=[model["x"]], model=model)
+    long_steps = {"step_scale": 40.0, "adapt_step_size": False}
+    step = MarginalisedStep([model["growth"]], counts=[model["x"]], model=model, nuts=long_steps)
     point = model.initial_point()
     for growth, possible in ((0.3, True), (20.0, False), (80.0, False), (800.0, False)):
         log_density = step._log_density(point | {"growth": np.array(growth)})
         assert np.isfinite(log_density) == possible
-    # NUTS reports a divergence there and goes on from its last point.
-    step.setup_chain(np.random.default_rng(3), tune=0, draws=5)
-    step.stop_tuning()
-    step.nuts.step_size = 40.0
-    for _ in range(5):
-        point, [stats] = step.step(point)
-        assert stats["diverging"]
-        assert point["growth"] == 0.1
+    # NUTS reports a divergence there and goes on from its last point; after tuning by shorter steps.
+    step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
+    step.nuts.iter_count = 1  # the first step is from a jittered point
+    for tuned in (False, True):
+        if tuned:
+            step.stop_tuning()
+        for _ in range(5):
+            point, [stats] = step.step(point)
+            assert stats["diverging"] is not tuned
+            assert (point["growth"] == 0.1) is not tuned
 
 
 def test_a_start_too_far_from_the_release_is_reported():

@@ -1,5 +1,8 @@
 """NUTS that evaluates only what depends on the variables it moves."""
 
+from types import SimpleNamespace
+from typing import NamedTuple
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -160,3 +163,105 @@ def test_no_step_size_is_learned_where_there_is_no_gradient(monkeypatch):
     assert step_size_without_a_gradient() > 0.1
     monkeypatch.delattr(NUTS, "_hamiltonian_step")
     assert step_size_without_a_gradient() < 1e-3
+
+
+class Trajectory(NamedTuple):
+    """What `NUTS` sees of a trajectory between some states."""
+
+    end: SimpleNamespace
+    divergence_info: str | None
+
+
+class MoreToCome(Exception):
+    """Another trajectory begins at a state, with steps of some length."""
+
+
+LAW = np.array([0.5, 0.2, 0.3])
+# By length of steps: the probability to be at one state and to reach another without divergence.
+FLOWS = {
+    1.0: np.array([[0.1, 0.03, 0.05], [0.03, 0.06, 0.0], [0.05, 0.0, 0.2]]),
+    0.1: np.array([[0.2, 0.05, 0.1], [0.05, 0.02, 0.08], [0.1, 0.08, 0.02]]),
+    0.01: np.array([[0.1, 0.1, 0.2], [0.1, 0.03, 0.01], [0.2, 0.01, 0.04]]),
+}
+
+
+def state(k):
+    return SimpleNamespace(q=k, q_grad=np.zeros(1))
+
+
+def flows(monkeypatch):
+    """Enumerate how often a step leads from one state to another, if trajectories do so by FLOWS.
+
+    One that diverges has an end, too: that of the part before.
+    """
+    known = []
+
+    def trajectory(self, start, p0, step_size):
+        if not known:
+            raise MoreToCome(start.q, step_size)
+        end = known.pop(0)
+        return Trajectory(state(end), None) if end >= 0 else Trajectory(state(0), "diverged")
+
+    monkeypatch.setattr(pm.NUTS, "_hamiltonian_step", trajectory)
+    monkeypatch.setattr("pymc_dapper.steps.conditional_nuts.STEPS", [*FLOWS])
+    step = object.__new__(NUTS)
+    step.tune = False
+    step.potential = SimpleNamespace(random=lambda: None)
+    step.integrator = SimpleNamespace(compute_state=lambda q, p: state(q))
+    found, branches = np.zeros((3, 3)), [(start, [], LAW[start]) for start in range(3)]
+    for start, ends, probability in branches:
+        known[:] = ends
+        try:
+            end = step._hamiltonian_step(state(start), None, 1.0).end.q
+            found[start, end] += probability
+        except MoreToCome as begins:
+            at, length = begins.args
+            to = FLOWS[length][at] / LAW[at]
+            for end, p in [*enumerate(to), (-1, 1 - to.sum())]:
+                branches.append((start, [*ends, end], probability * p))
+    np.testing.assert_allclose(found.sum(axis=1), LAW)
+    return found
+
+
+def looking_back_at(n):
+    """Whether only so many of the longer steps have to diverge from the end, the longest last."""
+
+    def step(self, start, p0, step_size):
+        longer = []
+        for length in FLOWS:
+            made = self._trajectory(start, length)
+            if not made.divergence_info:
+                back = (self._trajectory(made.end, x) for x in longer[:n])
+                return made if all(x.divergence_info for x in back) else made._replace(end=start)
+            longer.insert(0, length)
+        return made._replace(end=start)
+
+    return step
+
+
+def test_shorter_steps_where_longer_ones_diverge_leave_the_law_as_it_is(monkeypatch):
+    found = flows(monkeypatch)
+    np.testing.assert_allclose(found, found.T, rtol=1e-12)
+    assert (found > FLOWS[1.0] + 1e-3).all()
+    for n, is_exact in ((2, True), (1, False), (0, False)):
+        monkeypatch.setattr(NUTS, "_hamiltonian_step", looking_back_at(n))
+        found = flows(monkeypatch)
+        assert bool(np.abs(found.sum(axis=0) - LAW).max() < 1e-3) is is_exact
+
+
+def test_steps_are_not_shortened_in_tuning(monkeypatch):
+    """The step size is still learned there, from trajectories that diverge."""
+    with pm.Model() as model:
+        pm.Normal("narrow", 0, 1e-4)
+    step = conditional_nuts(
+        model.value_vars, model, adapt_step_size=False, compile_kwargs={"mode": "FAST_COMPILE"}
+    )
+    step.setup_chain(np.random.default_rng(1), tune=5, draws=5)
+    point, diverging = model.initial_point(), []
+    for stop in (False, True):
+        if stop:
+            step.stop_tuning()
+        for _ in range(3):
+            point, [stats] = step.step(point)
+            diverging.append(stats["diverging"])
+    assert diverging == [True, True, True, False, False, False]

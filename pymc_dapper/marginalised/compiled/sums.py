@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
-from pymc import NUTS
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
-from pymc_dapper.backend.internals import PointType
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
@@ -23,7 +21,6 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
 from pymc_dapper.marginalised.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE, Noise
 from pymc_dapper.marginalised.reading.model import MarginalisedModel, refused
-from pymc_dapper.steps.conditional_nuts import nuts_on
 
 MOST = 2**14
 """Counts that are tabulated to either side of the likeliest one, at most."""
@@ -112,18 +109,6 @@ class CompiledSums:
         tables = [table.get_value(borrow=True) for table in self.tables]
         counts, log_probability = self._draw(*tables, uniforms, *given)
         return counts, log_probability.item()
-
-    def nuts(self, point: PointType, compile_kwargs: dict[str, Any], **options: Any) -> NUTS:
-        """Build PyMC's NUTS for the parameters."""
-        model = self.reading.model
-        return nuts_on(
-            self.log_density,
-            self.reading.moved,
-            model,
-            point,
-            compile_kwargs=compile_kwargs,
-            **options,
-        )
 
 
 def compile_sums(
