@@ -70,9 +70,8 @@ class NUTS(pm.NUTS):
         return made._replace(end=start)
 
     def _trajectory(self, at: Any, step_size: Any) -> Any:
-        p = self.potential.random()
-        start = self.integrator.compute_state(at.q, p)
-        return super()._hamiltonian_step(start, p, step_size)
+        start = self.integrator.compute_state(at.q, self.potential.random())
+        return super()._hamiltonian_step(start, start.p, step_size)
 
     def _jittered(self, start: Any) -> Any:
         at_rest = np.zeros_like(start.data)
@@ -88,7 +87,6 @@ def conditional_nuts(
     values: Sequence[TensorVariable],
     model: Model,
     *,
-    point: PointType | None = None,
     present: Present | None = None,
     **options: Any,
 ) -> NUTS:
@@ -96,13 +94,11 @@ def conditional_nuts(
 
     PyMC's NUTS evaluates the model's whole log-density at each leapfrog step, including the privacy
     mechanism, even if that doesn't depend on the moved variables. Here the stat ``lp`` is the
-    log-density of the evaluated factors, for records with ``present`` rows of these alone. By
-    default the model's own initial point is used.
+    log-density of the evaluated factors, for records with ``present`` rows of these alone.
     """
-    point = initial_point(model) if point is None else point
     factors = present_factors(model, dependent_factors(model, values), present or {})
     cost = pt.add(*(factor.sum() for factor in factors.values()))
-    return nuts_on(cost, values, model, point, **options)
+    return nuts_on(cost, values, model, initial_point(model), **options)
 
 
 def nuts_on(
@@ -140,8 +136,13 @@ def nuts_on(
     )
     function.set_extra_values(point)
     start = np.concatenate([np.ravel(point[x.name]) for x in values])
-    function(start)  # PyTensor compiles then, and forked workers inherit the result
+    _compile(function, start)
     if not options.keys() & {"potential", "scaling"}:
         options["potential"] = QuadPotentialDiagAdapt(start.size, start, np.ones(start.size), 10)
     options = {"target_accept": TARGET_ACCEPT, **options}
     return NUTS(values, model=model, initial_point=point, logp_dlogp_func=function, **options)
+
+
+def _compile(function: ValueGradFunction, start: np.ndarray) -> None:
+    """Call the function once: PyTensor compiles then, and forked workers inherit the result."""
+    function(start)

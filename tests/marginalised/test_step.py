@@ -235,7 +235,7 @@ def test_no_parameter_value_ends_a_chain():
     for growth, possible in ((0.3, True), (20.0, False), (80.0, False), (800.0, False)):
         log_density = step._log_density(point | {"growth": np.array(growth)})
         assert np.isfinite(log_density) == possible
-    # NUTS reports a divergence there and goes on from its last point; after tuning by shorter steps.
+    # NUTS reports a divergence there and goes on from its last point; once tuned, by shorter steps.
     step.setup_chain(np.random.default_rng(3), tune=5, draws=5)
     step.nuts.iter_count = 1  # the first step is from a jittered point
     for tuned in (False, True):

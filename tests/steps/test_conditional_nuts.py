@@ -186,7 +186,7 @@ FLOWS = {
 
 
 def state(k):
-    return SimpleNamespace(q=k, q_grad=np.zeros(1))
+    return SimpleNamespace(q=k, p=None, q_grad=np.zeros(1))
 
 
 def flows(monkeypatch):
