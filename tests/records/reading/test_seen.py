@@ -30,6 +30,16 @@ def test_entries_of_a_sum_are_told_apart():
     assert [name[:18] for name in seen.names] == ["entry 0 of the sum", "entry 1 of the sum"]
 
 
+def test_sums_of_a_long_formula_are_named_by_the_factor():
+    def mechanism(x):
+        distance = x[:, None] - np.array([1.0, 2.0])
+        terms = pt.sqrt(1 + distance**2 * pt.exp(-distance / 7)) * pt.cos(distance * 3)
+        return -(terms.sum(axis=0) ** 2).sum()
+
+    seen = seen_of(mechanism)
+    assert seen.names == ["entry 0 of what 'privacy' sees", "entry 1 of what 'privacy' sees"]
+
+
 def test_a_factor_without_sums_is_seen_as_a_log_density():
     seen = seen_of(lambda x: -pt.abs(pt.sort(x)[1] - 0.5))
     assert seen.names == ["the log-density of 'privacy'"]
