@@ -129,13 +129,12 @@ def _without_records(
     records = [x for s in steps if isinstance(s, DapperStep) for x in s.records_of_people()]
     of_people = [name for table in tables for name in table.of_people if name not in records]
     others = [rv.name for rv in model.unobserved_RVs if rv.name not in (*records, *of_people)]
-    by_name = "var_names= keeps what it names"
-    for left_out, how in (
-        (records, f"keep_records=True keeps them, as pm.compute_log_likelihood needs; {by_name}"),
-        (of_people, by_name),
-    ):
-        if others and left_out:
-            LOGGER.info("Left out of the result: %s. %s", _quoted(left_out), how)
+    if others and (records or of_people):
+        LOGGER.info(
+            "Left out of the result: %s. var_names= keeps what it names, keep_records=True keeps "
+            "all, as pm.compute_log_likelihood needs",
+            _quoted([*records, *of_people]),
+        )
     # Of a model without parameters, the records are all there is to keep.
     return others or None
 

@@ -331,7 +331,7 @@ def test_counts_are_kept_whatever_their_distribution_and_records_are_not(
             kept = names_kept(model)
         # All but the records is what pm.sample keeps by itself, too.
         assert set(kept or {"x", "rate"}) == expected
-        left_out = "Left out of the result: 'x'. keep_records=True keeps them" in caplog.text
+        left_out = "Left out of the result: 'x'. var_names= keeps" in caplog.text
         assert left_out == ("x" not in expected)
 
 

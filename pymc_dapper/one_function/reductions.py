@@ -13,7 +13,7 @@ from pytensor.tensor.extra_ops import CumOp
 
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.operations import NotWrittenError, dtype_of, written
-from pymc_dapper.one_function.scalars import cast, converted, extreme, literal
+from pymc_dapper.one_function.scalars import cast, converted, literal, without_branch
 from pymc_dapper.one_function.values import Value, empty, in_memory, indices, loops, place, separate
 
 REGISTERS = 16
@@ -88,7 +88,7 @@ def _combined(code: Code, by: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
         case ps.AND() | ps.OR():
             return f"{a} {'&' if isinstance(by, ps.AND) else '|'} {b}"
         case _:
-            return extreme(code, by, dtype, a, b)
+            return without_branch(code, by, dtype, a, b)
 
 
 def _reduce_few(

@@ -132,9 +132,6 @@ def _expression(
             return cast(x[0], inputs[0], output)
         case ps.Switch():
             return f"({alike[1]} if {x[0]} else {alike[2]})"
-        case ps.Clip():
-            value, least, most = alike
-            return f"({least} if {value} < {least} else {most} if {value} > {most} else {value})"
         case ps.Reciprocal() if output == "float64":
             return f"(1.0 / {alike[0]})"
         case ps.Pow() if output == "float64" and {*map(_number, alike)} == {None}:
@@ -142,20 +139,23 @@ def _expression(
             return f"{power}({alike[0]}, {alike[1]})"
         case ps.Pow() if output == "float64":
             return f"({alike[0]} ** {alike[1]})"
-        case ps.Maximum() | ps.Minimum() if output != "bool":
-            return extreme(code, op, output, *reversed(alike))
+        case ps.Maximum() | ps.Minimum() | ps.Clip() if output != "bool":
+            return without_branch(code, op, output, *reversed(alike))
     name = (getattr(op, "nfunc_spec", None) or (".",))[0]
     if "." not in name and name != "power" and {output, *inputs} <= _NATIVE:
         return f"np.{name}({', '.join(x if output == 'bool' else alike)})"
     return _call(code, op, x, inputs)
 
 
-def extreme(code: Code, op: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
-    """Return the larger or smaller number by a function: numba takes longer for a branch."""
-    function = _larger if isinstance(op, ps.Maximum) else _smaller
+def without_branch(code: Code, op: ps.ScalarOp, dtype: str, *numbers: str) -> str:
+    """Call a function for the larger or smaller of two numbers, or one moved between two others.
+
+    Numba takes longer for a branch.
+    """
+    function = {ps.Maximum: _larger, ps.Minimum: _smaller, ps.Clip: _clipped}[type(op)]
     if dtype == "int64":  # numba compiles for each literal
-        a, b = f"np.int64({a})", f"np.int64({b})"
-    return f"{code.refer('f', function, function.__name__)}({a}, {b})"
+        numbers = tuple(f"np.int64({x})" for x in numbers)
+    return f"{code.refer('f', function, function.__name__)}({', '.join(numbers)})"
 
 
 @numba_njit
@@ -166,6 +166,11 @@ def _larger(a, b):  # type: ignore[no-untyped-def]
 @numba_njit
 def _smaller(a, b):  # type: ignore[no-untyped-def]
     return b if (b != b) | (a > b) else a
+
+
+@numba_njit
+def _clipped(most, least, x):  # type: ignore[no-untyped-def]
+    return least if x < least else most if x > most else x
 
 
 # With fastmath, LLVM calls a function that isn't there if it sees that the exponent was an integer

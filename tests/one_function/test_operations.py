@@ -36,7 +36,7 @@ def test_what_is_written_has_the_values_of_pytensors_operations(name, rewrite):
 @pytest.mark.parametrize(
     "name",
     [
-        *("switch", "clip", "set slice by -2", "look up", "join", "sum over 0"),
+        *("switch", "set slice by -2", "look up", "join", "sum over 0"),
         *("split where lengths are known", "cumulated", "triangular"),
     ],
 )

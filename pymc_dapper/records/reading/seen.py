@@ -5,10 +5,9 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.records.reading.description import written
-from pymc_dapper.records.reading.factors import AdditiveFactor, RecordSum
+from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.model import ModelReading
 
 MOST_NUMBERS = 1_000
@@ -28,7 +27,10 @@ class SufficientStatistics:
         graphs = [sum_.total for sum_ in reading.sums]
         names: list[str] = []
         for sum_ in reading.sums:
-            name, n = _named(sum_, reading), _size(sum_.total)
+            formula = written(sum_.contributions)
+            factor = next(x.name for x in reading.additive_factors if sum_ in x.sums)
+            name = f"what '{factor}' sees" if formula.endswith("...") else f"the sum of {formula}"
+            n = prod(length or 1 for length in sum_.total.type.shape)
             names += [name] if n == 1 else [f"entry {k} of {name}" for k in range(n)]
         others = [x for x in reading.factors if not isinstance(x, AdditiveFactor)]
         graphs += [factor.as_written for factor in others]
@@ -49,15 +51,3 @@ class SufficientStatistics:
     def positions(self, sums: Sequence[int]) -> list[int]:
         """Return the places of some sums among these numbers; sums are flattened and joined."""
         return [k // self._every for k in sums if k % self._every == 0]
-
-
-def _named(sum_: RecordSum, reading: ModelReading) -> str:
-    formula = written(sum_.contributions)
-    if not formula.endswith("..."):
-        return f"the sum of {formula}"
-    factor = next(x for x in reading.additive_factors if sum_ in x.sums)
-    return f"what '{factor.name}' sees"
-
-
-def _size(x: TensorVariable) -> int:
-    return prod(length or 1 for length in x.type.shape)
