@@ -131,8 +131,7 @@ def _without_records(
     others = [rv.name for rv in model.unobserved_RVs if rv.name not in (*records, *of_people)]
     if others and (records or of_people):
         LOGGER.info(
-            "Left out of the result: %s. var_names= keeps what it names, keep_records=True keeps "
-            "all, as pm.compute_log_likelihood needs",
+            "Left out of the result: %s. var_names= keeps what it names, keep_records=True all",
             _quoted([*records, *of_people]),
         )
     # Of a model without parameters, the records are all there is to keep.

@@ -1,5 +1,6 @@
 """One record as a function of its distribution's parameters and of noise free of them."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
@@ -106,14 +107,12 @@ def quantile_map(node: Apply) -> RecordMap:
         return _clipped_quantile_map(node)
     check_quantiles(rv, name)
 
-    def cdf(x: TensorVariable, parameters: Parameters) -> TensorVariable:
-        return cdf_at(with_parameters(node, parameters), x)
-
     def noise(x: TensorVariable, parameters: Parameters, uniforms: Variable) -> TensorVariable:
-        upper = cdf(x, parameters)
+        own = with_parameters(node, parameters)
+        upper = cdf_at(own, x)
         if uniforms is None:
             return upper
-        lower = cdf(x - 1, parameters)
+        lower = cdf_at(own, x - 1)
         return lower + uniforms * (upper - lower)
 
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
@@ -160,8 +159,9 @@ def _clipped_quantile_map(node: Apply) -> RecordMap:
 def check_quantiles(rv: TensorVariable, name: str) -> None:
     """Refuse a distribution whose cdf and quantiles PyMC doesn't both know."""
     try:
-        pm.icdf(rv, pt.zeros_like(rv), warn_rvs=False)
-        pm.logcdf(rv, rv, warn_rvs=False)
+        with warnings.catch_warnings(action="ignore"):  # PyMC's InverseGamma has random variables
+            pm.icdf(rv, pt.zeros_like(rv), warn_rvs=False)
+            pm.logcdf(rv, rv, warn_rvs=False)
     except (NotImplementedError, ValueError, RuntimeError) as error:
         raise NoRecordMapError(f"PyMC knows no quantiles of {name}, and {REMEDY}") from error
 

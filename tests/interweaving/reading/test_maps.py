@@ -43,6 +43,15 @@ def test_other_distributions_without_a_map_are_refused(records, name):
             InterweaveStep([a], records=[x])
 
 
+def test_warnings_of_pymcs_quantiles_do_not_reach_the_user():
+    """Of an InverseGamma law with an unknown shape, PyMC warns of its own variables."""
+    with pm.Model() as model:
+        a, b = pm.HalfNormal("a"), pm.HalfNormal("b")
+        x = pm.InverseGamma("x", a, b, shape=3)
+        pm.Potential("release", -(x.sum() ** 2))
+    assert can_interweave(model, [a, b], [x]) == [a, b]
+
+
 def custom(f):
     def dist(mu, sigma, size):
         return f(pm.Normal.dist(mu, sigma, size=size))
