@@ -13,7 +13,8 @@ Dirichlet-multinomial one). So moves change counts, by as many people at once as
 
 Together they reach every set of tables that agree on their columns (Dobra 2003, whose moves for
 decomposable graphs these are for a tree). Printed are effective draws of the counts of all released
-cells by both ways, and CPU seconds, compiling and tuning in.
+cells by both ways (of their probabilities, where people are drawn), and CPU seconds, with compiling
+and tuning.
 
 Dobra, A. (2003). Markov bases for decomposable graphical models. Bernoulli 9.
 """
@@ -110,13 +111,13 @@ def swap(cells, released, sigma, layout, by, rng):
     at = np.array([i, i, other_row, other_row]) * columns + start
     at += np.array([j, other_column, j, other_column])
     signs, log_ratio = np.array([by, -by, -by, by]), 0.0
-    for place, sign in zip(at, signs):  # noqa: B905 (numba)
-        if cells[place] + sign < 0:
+    for k in range(4):
+        if cells[at[k]] + signs[k] < 0:
             return
-        log_ratio += change(cells[place], sign, released[place], sigma)
+        log_ratio += change(cells[at[k]], signs[k], released[at[k]], sigma)
     if np.log(rng.random()) < log_ratio:
-        for place, sign in zip(at, signs):  # noqa: B905
-            cells[place] += sign
+        for k in range(4):
+            cells[at[k]] += signs[k]
 
 
 @njit

@@ -26,8 +26,8 @@ JITTER_TRIES = 10
 TARGET_ACCEPT = 0.95
 """Given records, the density changes from one iteration to the next, and so does the step size that
 fits; of a hierarchy, it is narrow where the scale is small. So steps are shorter than by PyMC's
-0.8. Trajectories take hardly longer, and fewer diverge, without `STEPS`: 13 of 4,000 for 95
-(`python -m benchmarks.as_they_come three_histograms`)."""
+0.8. Trajectories take hardly longer, and fewer diverge: 13 of 4,000 for 95, before diverging ones
+were begun again (`STEPS`; the model is three_histograms in `benchmarks.as_they_come`)."""
 
 STEPS = 10.0 ** -np.arange(6)
 """How long steps are where longer ones diverge, in units of the one that was adapted."""
@@ -40,7 +40,8 @@ class NUTS(pm.NUTS):
     """PyMC's, started as ``pm.sample`` starts a NUTS of its own, by ``jitter+adapt_diag``.
 
     ``pm.sample`` does so only for a model that NUTS moves alone. NumPy's warnings of energies that
-    aren't finite are left out: such a trajectory diverges; PyMC counts and reports that.
+    aren't finite are left out: such a trajectory diverges. PyMC counts a
+    step as divergent if shorter ones diverge, too.
     """
 
     def astep(self, q0: Any) -> Any:
