@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.assignment.refusals import check_generated, why_no_records
-from pymc_dapper.graphs.dependence import integrated_out, records_seen, seen_by_each
+from pymc_dapper.graphs.dependence import answers_of_records, records_seen, seen_by_each
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.records.reading.finite import possible_values
 from pymc_dapper.records.reading.linked import length, with_linked
@@ -94,7 +94,7 @@ def find_latent(
     check_generated(model)
     readings = Readings(model)
     if records is None and counts is None:
-        if integrated_out(model) and not records_seen(model):
+        if answers_of_records(model) and not records_seen(model):
             return Latent(readings, [], [])
         counts = list(dict.fromkeys([*in_place_of_records, *find_tables(readings)]))
         others = set(records_seen(model)) - set(counts) - set(readings.sizes())

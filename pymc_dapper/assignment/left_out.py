@@ -8,7 +8,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.latent import Latent
 from pymc_dapper.assignment.parameters import UnbuiltNuts
-from pymc_dapper.graphs.dependence import integrated_out
+from pymc_dapper.graphs.dependence import answers_of_records
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.step import InterweaveStep
@@ -25,7 +25,7 @@ def warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> Non
     taken = {x for step in ours for x in step.vars}
     lengths = {length(model, rv) for rv in latent.records} | latent.tabulated
     of_counts = {length(model, rv) for rv in latent.counts}
-    beneath = set(ancestors(integrated_out(model)))  # of records that aren't there any more
+    beneath = set(ancestors(answers_of_records(model)))  # of records that aren't there any more
     for rv in model.free_RVs:
         n = length(model, rv)
         if n is not None and rv not in latent.all:

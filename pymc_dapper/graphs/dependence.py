@@ -28,9 +28,9 @@ def dependent_factors(
     }
 
 
-def integrated_out(model: Model) -> list[TensorVariable]:
+def answers_of_records(model: Model) -> list[TensorVariable]:
     """Find the Potentials of answers of records that are integrated out, or counted."""
-    return [x for x in model.potentials if hasattr(x.tag, "integrated_out")]
+    return [x for x in model.potentials if hasattr(x.tag, "of_answers")]
 
 
 def records_seen(model: Model) -> list[TensorVariable]:
@@ -48,7 +48,7 @@ def seen_by_each(model: Model) -> list[set[Variable]]:
     the counts.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
-    out = integrated_out(model)
+    out = answers_of_records(model)
     found = []
     # In terms of random variables: their values may be transformed by parameters, as by bounds.
     for x in [*model.potentials, *released]:

@@ -11,9 +11,9 @@ Operations on lengths are constants by then, so a mean still divides by the numb
 `by_entry` integrates records out given others on which they depend. `long_form` reads a matrix as
 one record for each entry. `writer` writes the result: successive Multinomials, with the
 multiplicities of tables as coefficients; totals as sums of cells, with a constant (sparse) matrix;
-and, if nothing sums over records, a mixture for each row. The mixture's Potential is marked
-(``tag.integrated_out``), so that its variables aren't taken for records. If some values of records
-could make a cell's probability invalid (`variables_maybe_invalid`, by bounds), the model is
+and, if nothing sums over records, a mixture for each row. The Potential of records' answers is
+marked (``tag.of_answers``), so that parameters in it aren't taken for records. If some values of
+records could make a cell's probability invalid (`variables_maybe_invalid`, by bounds), the model is
 refused.
 
 `self_check` compares both models before sampling, factor by factor, at records drawn from the

@@ -275,7 +275,7 @@ class _Writer:
             self._of_answers([name], terms.sum())
 
     def _of_answers(self, answers: Iterable[str], log: TensorVariable) -> None:
-        pm.Potential("_".join(answers), log).tag.integrated_out = self._told()
+        pm.Potential("_".join(answers), log).tag.of_answers = self._told()
 
     def _integrated(self, log: TensorVariable) -> TensorVariable:
         """Sum over the values of each record: a mixture for each row."""

@@ -47,7 +47,7 @@ def log_likelihood(w, ability, level):
 
 
 def evaluated(model, point):
-    [likelihood] = [x for x in model.potentials if hasattr(x.tag, "integrated_out")]
+    [likelihood] = [x for x in model.potentials if hasattr(x.tag, "of_answers")]
     inputs = [model[name] for name in point]
     function = model.compile_fn(
         likelihood.sum(), inputs=inputs, mode="FAST_COMPILE", point_fn=False
