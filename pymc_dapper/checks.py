@@ -110,6 +110,16 @@ def real_numbers(
     return values
 
 
+def whole_numbers(
+    value: Any, name: str, *, at_least: int = -(2**53), at_most: int = 2**53, vector: bool = False
+) -> np.ndarray:
+    """Check whole numbers within limits, and return them as 64-bit integers."""
+    numbers = real_numbers(value, name, vector=vector)
+    if np.any(numbers != np.round(numbers)) or numbers.min() < at_least or numbers.max() > at_most:
+        raise ValueError(f"{name} must be whole numbers from {at_least} to {at_most}")
+    return numbers.astype(np.int64)
+
+
 def increasing(value: Any, name: str, *, at_least: int = 1, finite: bool = True) -> np.ndarray:
     """Check a vector of numbers, each above the one before."""
     values = real_numbers(value, name, vector=True, finite=finite)

@@ -159,23 +159,19 @@ class Answer(NDArrayOperatorsMixin):
 
     def sum(self, dim: Any = None) -> "Answer":
         """Add up, over one dim or several; over all of them if none is named."""
-        over = self._over(dim)
-        return self.map(lambda x: x.sum(over))
+        return self._reduced("sum", dim)
 
     def mean(self, dim: Any = None) -> "Answer":
         """Average over one dim or several; over all of them if none is named."""
-        over = self._over(dim)
-        return self.map(lambda x: x.mean(over))
+        return self._reduced("mean", dim)
 
     def max(self, dim: Any = None) -> "Answer":
         """Take the largest along one dim or several, in each draw."""
-        over = self._over(dim)
-        return self.map(lambda x: x.max(over))
+        return self._reduced("max", dim)
 
     def min(self, dim: Any = None) -> "Answer":
         """Take the smallest along one dim or several, in each draw."""
-        over = self._over(dim)
-        return self.map(lambda x: x.min(over))
+        return self._reduced("min", dim)
 
     def groupby(self, group: str) -> "Grouped":
         """Group cells by a dim, or by a coordinate along one, as ``DataArray.groupby`` does."""
@@ -307,12 +303,11 @@ class Answer(NDArrayOperatorsMixin):
     def _check_dims(self, given: Mapping[str, Any]) -> None:
         known([dim for dim in given if dim not in self.draws.coords], self._dims, "there is no dim")
 
-    def _over(self, dim: Any) -> list[str]:
-        if dim is None:
-            return self._dims
-        over = [dim] if isinstance(dim, str) else list(dim)
+    def _reduced(self, method: str, dim: Any) -> "Answer":
+        """Apply a method of DataArrays over one dim or several; over all of them if None."""
+        over = [dim] if isinstance(dim, str) else self._dims if dim is None else list(dim)
         known(over, self._dims, "there is no dim")
-        return over
+        return self.map(lambda x: getattr(x, method)(over))
 
 
 class Grouped:

@@ -6,14 +6,12 @@ written a second time. Every mechanism works that releases each cell by itself.
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
-import pytensor
 import pytensor.tensor as pt
+from pymc import Model
 
-from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
-from pymc_dapper.graphs.evaluation import AS_WRITTEN
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.mechanisms import Mechanism, RandomizedResponse
 from pymc_dapper.mechanisms.additive import AdditiveNoise
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
@@ -113,11 +111,7 @@ def _evaluated(
         raise ValueError(f"{_no_answers(name, mechanism)}: {error}") from None
     if logp.type.ndim != x.type.ndim:
         raise ValueError(_no_answers(name, mechanism))
-    function: Any
-    if can_be_evaluated([x], [logp]):
-        function = Evaluated([x], [logp], check_bounds=True)
-    else:
-        function = pytensor.function([x], [logp], mode=AS_WRITTEN)
+    function = compile_in_python(Model(), [x], [logp])
 
     def evaluate(values: np.ndarray) -> np.ndarray:
         given = np.ascontiguousarray(values, dtype=kind).reshape(len(values), *rows.shape)

@@ -13,11 +13,11 @@ from pymc_dapper.answers.cells import draw_cells, probabilities
 from pymc_dapper.answers.law import CellLaw, law_of
 from pymc_dapper.answers.prior import Prior, read_prior
 from pymc_dapper.answers.sharing import SharingCells
-from pymc_dapper.answers.smooth import Grid, grid_of, log_marginal, log_pmf
-from pymc_dapper.answers.table import Table, are_nested, joint_table, table_of_query
+from pymc_dapper.answers.smooth import grid_of, log_marginal, log_pmf
+from pymc_dapper.answers.table import Table, are_nested, joint_table, spread, table_of_query
 from pymc_dapper.answers.trees import Sums, SumsTree
-from pymc_dapper.answers.windows import DROP, LARGEST, LARGEST_DROP, tabulate
-from pymc_dapper.checks import flag, known, random_generator, real_numbers, shown, whole_number
+from pymc_dapper.answers.windows import DROP, LARGEST_DROP, tabulate
+from pymc_dapper.checks import flag, known, random_generator, shown, whole_number, whole_numbers
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism, DiscreteLaplaceMechanism
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 from pymc_dapper.releases.margins import Within
@@ -121,14 +121,8 @@ def _known(table: Table, total: Any) -> Known:
                 "total must be a whole number, or totals with labels in a DataArray or a pandas "
                 f"Series, got {shown(total)}"
             )
-        total = xr.DataArray(real_numbers(total, "total"))
-    values = real_numbers(total.values, "total")
-    if (
-        not np.array_equal(values, np.round(values))
-        or np.any(values < 0)
-        or np.any(values > LARGEST)
-    ):
-        raise ValueError("total must hold whole numbers from 0 on, as counts add up to")
+        total = xr.DataArray(total)
+    whole_numbers(total.values, "total", at_least=0)
     known(total.dims, table.dims, "total: there is no dim")
     for dim in total.dims:
         own, given = table.coords.get(str(dim)), total.coords.get(dim)
@@ -137,8 +131,8 @@ def _known(table: Table, total: Any) -> Known:
         if own is not None:
             total = total.sel({dim: own})
     numbers = xr.DataArray(np.arange(total.size).reshape(total.shape), dims=total.dims)
-    of = numbers.broadcast_like(xr.DataArray(np.empty(table.shape), dims=table.dims))
-    return [(of.transpose(*table.dims).values.reshape(-1), total.values.reshape(-1).astype(int))]
+    of = spread(numbers, table.dims, table.shape)
+    return [(of, total.values.reshape(-1).astype(int))]
 
 
 @dataclass(frozen=True)
@@ -182,8 +176,7 @@ class Posterior:
     @property
     def alone(self) -> bool:
         """Whether cells are independent of each other."""
-        each = np.arange(self.table.size)
-        return len(self.groups) == 1 and np.array_equal(self.groups[0], each)
+        return len(self.groups) == len(self.table.of_cells) == 1
 
     def answer(self, draws: int, seed: list[int], source: dict[Any, Any]) -> Answer:
         """Draw, and describe the method."""
@@ -235,11 +228,9 @@ class Posterior:
 
     def _at_likeliest(self, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, str] | None:
         """Draw by the tree, at the parameters that are most likely given the single cells."""
-        each = np.arange(self.table.size)
-        own = [k for k, of in enumerate(self.table.groups) if np.array_equal(of, each)]
-        if not own:
+        if not self.table.of_cells:
             return None
-        law = law_of(self.table.queries[own[0]], whole=True)
+        law = law_of(self.table.of_cells[0], whole=True)
         cells = SharingCells(tabulate(law, self.prior.support(), pieces=None))
         grid = grid_of(cells.log_evidence, self._start([law]))
         best = int(grid.weights.argmax())
@@ -313,9 +304,13 @@ class Posterior:
             return found - log_pmf(np.array(total), k * alpha, k * mu)
 
         grid = grid_of(log_evidence, self._start(laws), free_mean=total is None)
-        return _over(
-            grid, lambda alpha, mu, n: tree.draw(n, rng, _size_and_p(alpha, mu)), draws, rng
-        )
+        times = rng.multinomial(draws, grid.weights)
+        parts = [
+            tree.draw(int(n), rng, _size_and_p(alpha, mu))
+            for alpha, mu, n in zip(grid.alpha, grid.mu, times, strict=True)
+            if n
+        ]
+        return np.concatenate(parts, axis=1)[:, rng.permutation(draws)]
 
     @property
     def _total(self) -> int | None:
@@ -324,7 +319,6 @@ class Posterior:
 
     def _likely(self, laws: Sequence[CellLaw]) -> np.ndarray:
         """Return approximate likely counts of all cells, by the query with the most entries."""
-        counts = np.zeros(self.table.size)
         finest = max(range(len(laws)), key=lambda k: laws[k].which.size)
         law, of = laws[finest], self.table.groups[finest]
         counts = law.near[law.which][of] / np.bincount(of)[of]
@@ -340,19 +334,3 @@ class Posterior:
 def _size_and_p(alpha: float, mu: float) -> tuple[float, float]:
     """Return the parameters of a negative binomial law in the form that trees use."""
     return float(alpha), float(alpha / (alpha + mu))
-
-
-def _over(
-    grid: Grid,
-    given: Callable[[float, float, int], np.ndarray],
-    draws: int,
-    rng: np.random.Generator,
-) -> np.ndarray:
-    """Draw cells, given parameters drawn from a grid."""
-    times = rng.multinomial(draws, grid.weights)
-    parts = [
-        given(float(alpha), float(mu), int(n))
-        for alpha, mu, n in zip(grid.alpha, grid.mu, times, strict=True)
-        if n
-    ]
-    return np.concatenate(parts, axis=1)[:, rng.permutation(draws)]

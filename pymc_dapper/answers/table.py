@@ -52,6 +52,12 @@ class Table:
         """Number of cells."""
         return int(np.prod(self.shape, dtype=int))
 
+    @property
+    def of_cells(self) -> list[Query]:
+        """The queries of each cell by itself."""
+        pairs = zip(self.queries, self.groups, strict=True)
+        return [query for query, of in pairs if np.array_equal(of, np.arange(self.size))]
+
     def as_array(self, values: np.ndarray) -> xr.DataArray:
         """Label values of cells, of shape (cells,) or (cells, draws)."""
         dims = (*self.dims, *([DRAW] if values.ndim > 1 else []))
@@ -60,14 +66,9 @@ class Table:
 
     def released(self) -> xr.DataArray | None:
         """Released values of the cells themselves; nan where they were suppressed."""
-        own = [
-            query
-            for query, groups in zip(self.queries, self.groups, strict=True)
-            if np.array_equal(groups, np.arange(self.size))
-        ]
-        if len(own) != 1:
+        if len(self.of_cells) != 1:
             return None
-        values = np.ma.filled(np.ma.asarray(own[0].values, dtype=float), np.nan)
+        values = np.ma.filled(np.ma.asarray(self.of_cells[0].values, dtype=float), np.nan)
         return self.as_array(values.reshape(-1))
 
 
@@ -136,18 +137,19 @@ def _check_dims(dims: Sequence[str]) -> None:
 
 def _groups(query: Query, dims: Sequence[str], shape: Sequence[int], within: Within) -> np.ndarray:
     """Return the number of the released value that each cell of a table belongs to."""
-    numbers = np.zeros(shape, dtype=np.int64)
-    for dim, length in zip(query.dims, np.shape(query.values), strict=True):
-        assert dim is not None
-        fine, at = dim, np.arange(length)
-        if dim not in dims:
-            fine, of = within[dim]
-            labels = query.coords.get(dim, tuple(range(length)))
-            at = np.array([list(labels).index(label) for label in of])
-        along = [1] * len(shape)
-        along[dims.index(fine)] = -1
-        numbers = numbers * length + at.reshape(along)
-    return np.broadcast_to(numbers, shape).reshape(-1)
+    values = np.asarray(query.values)
+    numbers = xr.DataArray(np.arange(values.size).reshape(values.shape), dims=query.dims)
+    for dim in set(query.dims).difference(dims):
+        fine, of = within[dim]
+        at = [query.coords[dim].index(label) for label in of]
+        numbers = numbers.isel({dim: xr.DataArray(at, dims=fine)})
+    return spread(numbers, dims, shape)
+
+
+def spread(sums: xr.DataArray, dims: Sequence[str], shape: Sequence[int]) -> np.ndarray:
+    """Give each cell of a table the entry of the sum that it belongs to, as a vector."""
+    table = xr.DataArray(np.empty(shape), dims=dims)
+    return sums.broadcast_like(table).transpose(*dims).values.reshape(-1)
 
 
 def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -> Any:

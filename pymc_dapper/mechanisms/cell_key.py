@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_dapper.checks import real_numbers, whole_number
-from pymc_dapper.mechanisms.count_law import CountLaw, read_law, whole
+from pymc_dapper.checks import real_numbers, whole_numbers
+from pymc_dapper.mechanisms.count_law import CountLaw, read_law
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 
 Array = NDArray[np.float64]
@@ -72,11 +72,9 @@ class CellKey(PerturbedCounts):
 
     def _read_law(self) -> CountLaw:
         entries, repeats = _entries(self.ptable)
-        if self.repeats is not None:
-            repeats = whole_number(self.repeats, "repeats", at_least=1)
         object.__setattr__(self, "ptable", entries)
-        object.__setattr__(self, "repeats", repeats)
-        count, change = (whole(entries[:, k], f"ptable: {x}") for k, x in enumerate("iv"))
+        object.__setattr__(self, "repeats", repeats if self.repeats is None else self.repeats)
+        count, change = (whole_numbers(entries[:, k], f"ptable: {x}") for k, x in enumerate("iv"))
         n = int(count.max()) + 1
         missing = np.setdiff1d(np.arange(n), count)
         if count.min() < 0 or len(missing):
@@ -88,7 +86,7 @@ class CellKey(PerturbedCounts):
             raise ValueError("ptable must have probabilities from 0 to 1: some are negative")
         np.add.at(rows, (count, change - low), entries[:, 2])
         differences = np.arange(low, change.max() + 1)
-        return read_law(rows, differences=differences, repeats=repeats, what="ptable")
+        return read_law(rows, differences=differences, repeats=self.repeats, what="ptable")
 
 
 def _entries(ptable: Any) -> tuple[Array, int | None]:
@@ -132,10 +130,9 @@ def _check_target(table: Array, target: NDArray[Any]) -> None:
 
 def _of_keys(table: Array) -> tuple[Array, int | None]:
     """Turn a table by keys into one of probabilities."""
-    count, key = (whole(table[:, k], f"ptable: {name}") for k, name in enumerate(("pcv", "ckey")))
+    count = whole_numbers(table[:, 0], "ptable: pcv", at_least=1)
+    key = whole_numbers(table[:, 1], "ptable: ckey", at_least=0)
     n_keys = int(key.max()) + 1
-    if count.min() < 1 or key.min() < 0:
-        raise ValueError("ptable must have pcv from 1 and ckey from 0 on")
     seen = np.zeros((int(count.max()), n_keys), dtype=np.int64)
     np.add.at(seen, (count - 1, key), 1)
     if np.any(seen != 1):

@@ -14,7 +14,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.backend import numba_ops  # noqa: F401  (compiles look-ups)
 from pymc_dapper.backend.entries import LookUp
-from pymc_dapper.checks import real_numbers, shown, whole_number
+from pymc_dapper.checks import real_numbers, shown, whole_number, whole_numbers
 from pymc_dapper.mechanisms.spans import Value, either
 
 Array = NDArray[np.float64]
@@ -171,7 +171,7 @@ def read_law(
         raise ValueError("give published or differences: columns are one of both")
     relative = differences is not None
     name, given = ("differences", differences) if relative else ("published", published)
-    values = np.arange(p.shape[1]) if given is None else whole(given, name)
+    values = np.arange(p.shape[1]) if given is None else whole_numbers(given, name)
     if values.shape != p.shape[1:]:
         raise ValueError(
             f"{name} must be a whole number for each of the {p.shape[1]} columns of {what}, got "
@@ -206,7 +206,7 @@ def law_of_function(law: Callable[[int], Any], largest: int) -> tuple[Array, NDA
                 "law must return a dict of probabilities by published value, such as {0: 0.4, 3: "
                 f"0.6}}; of {count} it returned {shown(row)}"
             )
-        rows.append((whole(list(row), f"what law({count}) publishes"), list(row.values())))
+        rows.append((whole_numbers(list(row), f"what law({count}) publishes"), list(row.values())))
     values = np.unique(np.concatenate([each for each, _ in rows]))
     p = np.zeros((len(rows), len(values)))
     for k, (each, probabilities) in enumerate(rows):
@@ -252,14 +252,6 @@ def _narrow(
     table = np.zeros((len(p), width))
     table[rows, value - first] = p[rows, columns]
     return CountLaw(table, first, relative, repeats, open_ended)
-
-
-def whole(values: Any, name: str) -> NDArray[np.int64]:
-    """Check that values are whole numbers."""
-    numbers = real_numbers(values, name)
-    if not np.array_equal(numbers, np.round(numbers)) or np.any(np.abs(numbers) > 2**53):
-        raise ValueError(f"{name} must be whole numbers, got {shown(values)}")
-    return numbers.astype(np.int64)
 
 
 def _look_up(table: NDArray[Any], *indices: Value) -> Value:

@@ -77,7 +77,7 @@ def test_what_was_done_to_noisy_values_is_said_in_its_order(tmp_path):
         (["--scale", "5", "--values", "deaths"], "there is no column 'deaths'|deaths"),
         (["--scale", "5", "--at-most", "-1"], "--at-most must be a whole number of at least 0"),
         (["--scale", "5", "--draws", "0"], "draws must be a whole number of at least 1"),
-        (["--scale", "5", "--total", "-3"], "total must hold whole numbers from 0 on"),
+        (["--scale", "5", "--total", "-3"], "total must be whole numbers from 0"),
         ([], "'cases': scale is missing, that of the laplace noise"),
         (["--scale", "scale", "--rounded", "5"], "--scale must be a number where noisy values"),
         (["--scale", "5", "--rounded", "-5"], "step must be"),

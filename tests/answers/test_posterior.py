@@ -242,9 +242,9 @@ def test_a_cell_that_differs_from_all_others_is_drawn_where_the_smooth_prior_lea
 
 
 MISTAKES = [
-    (lambda: release().posterior(total=-1), "total must hold whole numbers from 0 on"),
-    (lambda: release().posterior(total=1.5), "total must hold whole numbers from 0 on"),
-    (lambda: release().posterior(total=np.nan), "total must hold whole numbers from 0 on"),
+    (lambda: release().posterior(total=-1), "total must be whole numbers from 0"),
+    (lambda: release().posterior(total=1.5), "total must be whole numbers from 0"),
+    (lambda: release().posterior(total=np.nan), "total must be whole numbers from 0"),
     (lambda: release().posterior(total=[1, 2]), "total must be a whole number, or totals with"),
     (lambda: release().posterior(total="many"), "total must be a number"),
     (
