@@ -40,9 +40,8 @@ def _simple_rho(epsilon: float, log_inverse_delta: float) -> float:
     return root_of_rho * root_of_rho
 
 
-def _tight_epsilon(rho: float, log_inverse_delta: float) -> float:
+def _tight_epsilon(rho: float, level: float) -> float:
     """Smallest epsilon by the tight bound; negative or 0 if epsilon = 0 holds at this delta."""
-    level = log_inverse_delta
 
     def excess(u: float) -> float:
         beta = math.exp(u)
@@ -70,9 +69,8 @@ def _tight_log_delta(rho: float, epsilon: float) -> float:
     return -(rho * beta * beta + _softplus(u))
 
 
-def _tight_rho(epsilon: float, log_inverse_delta: float) -> float:
+def _tight_rho(epsilon: float, level: float) -> float:
     """Largest rho by the tight bound."""
-    level = log_inverse_delta
 
     def shortfall(u: float) -> float:
         beta = math.exp(u)

@@ -106,7 +106,7 @@ class _Budget:
         return compose(self, *others)
 
     def __repr__(self) -> str:
-        return self._shown("r")
+        return self._shown("")
 
     def __str__(self) -> str:
         return self._shown(".6g")
@@ -119,7 +119,7 @@ class _Budget:
     def _shown(self, form: str, neighbours: Neighbours | None = None) -> str:
         """Show the amounts, and in words what changes; or as typed, for given neighbours."""
         parts = [
-            f"{one.name}={amount!r}" if form == "r" else f"{one.name}={amount:{form}}"
+            f"{one.name}={amount:{form}}"
             for one, amount in zip(_amount_fields(self), _amounts(self), strict=True)
         ]
         told = f"neighbours={neighbours!r}" if neighbours else CHANGE[self.neighbours]

@@ -30,8 +30,6 @@ def budget_from_dict(content: Any) -> Budget | None:
     """
     if content is None:
         return None
-    if not isinstance(content, dict):
-        raise TypeError(f"a budget is written as a dict or as null, got {content!r}")
     kind, numbers = kind_of(content, KINDS, "budget")
     with about(f"budget of kind {kind.__name__}"):
         budget: Budget = kind(**numbers)

@@ -15,13 +15,7 @@ from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.generators import Drawn, DrawnInPython
-from pymc_dapper.backend.internals import (
-    PointType,
-    RandomGenerator,
-    StatsType,
-    StepMethodState,
-    dataclass_state,
-)
+from pymc_dapper.backend.internals import PointType, StatsType, StepMethodState, dataclass_state
 from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
@@ -31,7 +25,6 @@ from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild, same_function
 from pymc_dapper.graphs.view import Reading
 from pymc_dapper.steps.base import Given, Step
-from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
 
 
@@ -100,20 +93,7 @@ class ConjugateStep(Step):
     name = "conjugate"
     _state_class = ConjugateStepState
 
-    @tells_why
-    def __init__(
-        self,
-        vars: Variable | Sequence[Variable],
-        *,
-        model: Model | None = None,
-        rng: RandomGenerator = None,
-        blocked: bool = True,
-        compile_kwargs: dict[str, Any] | None = None,
-        initial_point: PointType | None = None,
-    ):
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+    def _build(self, model: Model, options: dict[str, Any], point: PointType) -> None:
         rvs = [model.values_to_rvs[x] for x in self._moved]
         conditionals = self._reading or read_conditionals(model, rvs)
         self._stage("Checking")

@@ -183,19 +183,16 @@ class AdditiveNoise(PublishedByRules):
         self, low: End, high: End, span: Span, statistic: TensorVariable
     ) -> TensorVariable:
         """Log-density of noisy values that are known exactly, or to lie between two finite ends."""
-        points = cells = None
-        if not (span.points or span.cells):
-            return pt.constant(np.float64(-np.inf))  # all entries lie below or above an end
+        logp = pt.constant(np.float64(-np.inf))  # if all entries lie below or above an end
         if span.points:
-            points = pm.logp(self._noise(), low.at - statistic)
+            logp = pm.logp(self._noise(), low.at - statistic)
             if not self._discrete and self.publication.factor != 1:
-                points = points - np.log(self.publication.factor)
+                logp = logp - np.log(self.publication.factor)
         if span.cells:
             between = self._log_integers if self._discrete else self._log_cell
-            cells = between(low, high, span, statistic)
-        if points is None or cells is None:
-            return cells if points is None else points
-        return either(low.value < high.value, cells, points)
+            is_cell = low.value < high.value if span.points else True
+            logp = either(is_cell, between(low, high, span, statistic), logp)
+        return logp
 
     def _log_cell(
         self, low: End, high: End, span: Span, statistic: TensorVariable

@@ -11,8 +11,8 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Constant, Variable
 from xarray import DataArray
 
+from pymc_dapper import checks
 from pymc_dapper.backend.named_dims import has_named_dims
-from pymc_dapper.checks import as_array, known, nowhere, places, shown, whole_number
 from pymc_dapper.context import the_model
 
 type Dims = str | Sequence[str | None] | None
@@ -31,7 +31,7 @@ def check_call(method: str, name: Any, statistic: Any) -> Model:
     example = f'{method}("privacy", statistic, released=...)'
     if not isinstance(name, str):
         swapped = ": name and statistic are swapped" if isinstance(statistic, str) else ""
-        raise TypeError(f"the name comes first, got {shown(name)}{swapped}. Write {example}")
+        raise TypeError(f"the name comes first, got {checks.shown(name)}{swapped}. Write {example}")
     if not name:
         raise ValueError(f"the name must not be empty. Write {example}")
     return the_model()
@@ -49,8 +49,8 @@ def as_release(name: str, released: Any) -> Release:
     if isinstance(value, Variable):
         raise TypeError(
             f"'{name}': the release must be the published numbers, or pm.Data of them, got "
-            f"{shown(released)}. Did you swap the arguments? The statistic comes second, as in "
-            'potential("privacy", statistic, released=...)'
+            f"{checks.shown(released)}. Did you swap the arguments? The statistic comes second, as "
+            'in potential("privacy", statistic, released=...)'
         )
     return real_array(released, f"'{name}': the release", MISSING)
 
@@ -70,10 +70,11 @@ def real_array(values: Any, what: str, unmask: str) -> np.ndarray:
     if np.ma.is_masked(values):
         masked = f"{np.ma.count_masked(values)} of {np.size(values)}"
         raise ValueError(f"{what} has masked entries, {masked}: {unmask}")
-    array = as_array(values)
+    array = checks.as_array(values)
     if array.dtype.kind not in "biuf":
         raise TypeError(
-            f"{what} must be an array of real numbers, got {shown(values)} of dtype {array.dtype}"
+            f"{what} must be an array of real numbers, got {checks.shown(values)} of dtype "
+            f"{array.dtype}"
         )
     return array
 
@@ -93,7 +94,7 @@ def with_suppressed(what: str, released: Any) -> np.ndarray:
     values = real_array(data, what, "").astype(np.float64)
     hidden = np.ma.getmaskarray(released) if masked else np.isnan(values)
     forgotten = np.isnan(values) & ~hidden
-    nowhere(
+    checks.nowhere(
         forgotten,
         f"{what} has masked entries, which are suppressed, and others that are nan, which may have "
         "been forgotten",
@@ -130,18 +131,9 @@ def published_rows(values: ArrayLike, rows: ArrayLike, length: int) -> np.ma.Mas
     [12.0 -- -- 31.0]
     """
     published = real_array(values, "values", "leave them out").astype(np.float64)
-    numbers = real_array(rows, "rows", "leave them out")
-    n = whole_number(length, "length", at_least=1)
-    if numbers.dtype.kind not in "iu" or numbers.ndim != 1:
-        raise TypeError(f"rows must be the numbers of rows, from 0, got {shown(rows)}")
-    beyond = (numbers < 0) | (numbers >= n)
-    if beyond.any():
-        raise ValueError(
-            f"rows must be from 0 to {n - 1}, got {numbers[beyond][0]}: {places(beyond)}"
-        )
-    again = np.setdiff1d(np.arange(len(numbers)), np.unique(numbers, return_index=True)[1])
-    if again.size:
-        raise ValueError(f"row {numbers[again[0]]} was given twice")
+    n = checks.whole_number(length, "length", at_least=1)
+    numbers = checks.whole_numbers(rows, "rows", at_least=0, at_most=n - 1, vector=True)
+    checks.different(numbers.tolist(), "rows must be different")
     if published.shape[:1] != numbers.shape:
         raise ValueError(
             f"there must be a value for each row: {len(numbers)} rows, and values of shape "
@@ -166,7 +158,7 @@ def refuse(name: str, wrong: Any, released: Any, rule: str, way_out: str = "") -
     if np.any(wrong):
         wrong = np.broadcast_to(wrong, np.shape(released))
         first = np.asarray(released)[wrong].flat[0]
-        told = f"{rule}, but {first:.10g} was released: {places(wrong)}{way_out}"
+        told = f"{rule}, but {first:.10g} was released: {checks.places(wrong)}{way_out}"
         raise ValueError(f"'{name}': {told}")
 
 
@@ -309,7 +301,7 @@ def release_dims(
     for dim, length in zip(given, shape, strict=True):
         if dim is None:
             continue
-        known([dim], model.dim_lengths, f"'{name}': the model's coords have no dim")
+        checks.known([dim], model.dim_lengths, f"'{name}': the model's coords have no dim")
         entries = int(model.dim_lengths[dim].eval(mode="FAST_COMPILE"))
         if length not in (None, entries):
             raise ValueError(

@@ -76,6 +76,7 @@ class KNormMechanism(Mechanism):
     scale: float
     norm: float
 
+    _signature = "(d)->(d)"
     _why_no_rules = (
         "its noise is joint, and their likelihood an integral over several entries (with norm=1 it "
         "is the LaplaceMechanism, which takes rules)"
@@ -210,10 +211,6 @@ class KNormMechanism(Mechanism):
         towards = law.dist(start, 1.0, size=shape)
         radius = pm.Gamma.dist(d, 1 / np.asarray(self.scale), size=batch)
         return statistic + radius[..., None] * towards / self._length(towards, keepdims=True)
-
-    def _event(self, statistic: TensorVariable) -> dict[str, Any]:
-        _check_vector(statistic)
-        return {"signature": "(d)->(d)"}
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         _check_vector(statistic)

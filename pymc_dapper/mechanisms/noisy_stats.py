@@ -179,10 +179,8 @@ class NoisyStats(Mechanism):
         ValueError
             If x and y aren't vectors of n numbers, or limits aren't finite and in order.
         """
-        covariate, outcome = (
-            arrays.as_records(x, "x", max_ndim=1),
-            arrays.as_records(y, "y", max_ndim=1),
-        )
+        covariate = arrays.as_records(x, "x", max_ndim=1)
+        outcome = arrays.as_records(y, "y", max_ndim=1)
         covariate, outcome = arrays.as_pair(covariate, outcome, "x", "y")
         for length in (arrays.n_records(covariate), arrays.n_records(outcome)):
             if length not in (None, self.n):

@@ -86,15 +86,13 @@ class PerturbedCounts(PublishedByRules):
         """Log-probability that a value lies in a span, given the true count."""
         low, high = _whole(span.low.value), _whole(span.high.value)
         tails = one_of(span.below, span.above)
-        points = cells = None
-        if span.points:
-            points = self.law.log_at(low, count)
-        if span.cells or tails is not False:
-            cells = self.law.log_between(low, high, span.below, span.above, count)
-        if points is None or cells is None:
-            return cells if points is None else points
+        if not span.cells and tails is False:
+            return self.law.log_at(low, count)
+        cells = self.law.log_between(low, high, span.below, span.above, count)
+        if not span.points:
+            return cells
         known = both(no(tails), low >= high if span.cells else True)
-        return either(known, points, cells)
+        return either(known, self.law.log_at(low, count), cells)
 
     def check_released(self, name: str, released: np.ndarray) -> None:
         """Check that the law and the rules can give a release: else a ValueError.

@@ -232,11 +232,8 @@ def fiducial_cdf(
         return 0.0
     if theta >= 1:
         return 1.0
-    scale, shift, centre = (
-        _proportion.proportion_scale(n, budget),
-        _BETA_SHIFT[mixing],
-        float(released),
-    )
+    scale = _proportion.proportion_scale(n, budget)
+    shift, centre = _BETA_SHIFT[mixing], float(released)
     # Panels on either side of the kink at the released value, at most as wide as the beta cdf's
     # rise.
     kink = min(max(centre, 0.0), 1.0)

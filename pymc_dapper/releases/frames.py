@@ -39,11 +39,8 @@ def columns_of(frame: Any, name: str = "frame", *, text_columns: Sequence[str] =
         frame = _of_file(Path(frame), name, text_columns)
     if isinstance(frame, Mapping):
         return _checked(name, {str(key): list(column) for key, column in frame.items()})
-    for to_memory in ("collect", "toPandas"):
-        # A Spark frame has both, and the first gives rows.
-        if hasattr(frame, to_memory) and not (
-            to_memory == "collect" and hasattr(frame, "toPandas")
-        ):
+    for to_memory in ("toPandas", "collect"):  # a Spark frame has both, and the second gives rows
+        if hasattr(frame, to_memory):
             frame = getattr(frame, to_memory)()
     if hasattr(frame, "column_names") and hasattr(frame, "column"):
         return _checked(name, {key: frame.column(key).to_pylist() for key in frame.column_names})

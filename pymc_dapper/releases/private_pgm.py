@@ -105,10 +105,9 @@ def _labels(domain: Any) -> dict[str, tuple[Any, ...]]:
 
 def _sizes(domain: Any) -> dict[str, int]:
     """Return the size of each attribute."""
-    if hasattr(domain, "attributes") and hasattr(domain, "shape"):
-        domain = dict(zip(domain.attributes, domain.shape, strict=True))
-    elif hasattr(domain, "attrs") and hasattr(domain, "shape"):
-        domain = dict(zip(domain.attrs, domain.shape, strict=True))
+    attributes = getattr(domain, "attributes", getattr(domain, "attrs", None))
+    if attributes is not None and hasattr(domain, "shape"):
+        domain = dict(zip(attributes, domain.shape, strict=True))
     if not isinstance(domain, Mapping) or not all(isinstance(a, str) and a for a in domain):
         raise TypeError(f"domain must be a dict of sizes by attribute, got {shown(domain)}")
     return {a: whole_number(n, f"domain: size of '{a}'", at_least=1) for a, n in domain.items()}

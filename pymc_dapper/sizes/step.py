@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from pymc.exceptions import SamplingError
 from pymc.model import Model
-from pytensor.graph.basic import Variable
 from pytensor.tensor.random.basic import BetaBinomialRV, BinomialRV, HyperGeometricRV
 
 from pymc_dapper.backend.internals import (
     PointType,
-    RandomGenerator,
     SamplerWarning,
     StatsType,
     StepMethodState,
@@ -23,7 +21,6 @@ from pymc_dapper.sizes.compiled.draw import compile_draw
 from pymc_dapper.sizes.reading.model import SizeReading, read_size
 from pymc_dapper.sizes.reading.self_check import CheckedSizes, check_size
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
-from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
 
@@ -113,20 +110,7 @@ class SizeStep(Step):
     _state_class = SizeStepState
     _takes = "numbers of records"
 
-    @tells_why
-    def __init__(
-        self,
-        vars: Variable | Sequence[Variable],
-        *,
-        model: Model | None = None,
-        rng: RandomGenerator = None,
-        blocked: bool = True,
-        compile_kwargs: dict[str, Any] | None = None,
-        initial_point: PointType | None = None,
-    ):
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+    def _build(self, model: Model, options: dict[str, Any], point: PointType) -> None:
         readings = self._reading or [read_size(model, x) for x in self._moved]
         self._stage("Checking")
         self._sizes = [_Size(check_size(reading, point)) for reading in readings]
@@ -218,6 +202,8 @@ class _Size:
         self.reading: SizeReading = checked.reading
         reading = self.reading
         data = SharedData(reading, f"the SizeStep for '{reading.name}'")
+        self._records = ", ".join(f"'{x}'" for x in reading.names(reading.records))
+        self._factors = ", ".join(f"'{x}'" for x in reading.factors)
         self._moves = (*(x.name for x in reading.records), reading.size.name)
         self.given = Given(reading.parameters, data)
         self._last = reading.room + 1 - max(1, round(LAST_PART * reading.room))
@@ -260,14 +246,12 @@ class _Size:
     def impossible(self) -> str:
         """Make the error that no number is possible."""
         reading = self.reading
-        factors = ", ".join(f"'{x}'" for x in reading.factors)
-        records = ", ".join(f"'{x}'" for x in reading.names(reading.records))
         return (
             f"no number '{reading.name}' from 0 to {reading.room} is possible, after tuning: with "
-            f"its prior and {factors}, the log-density is -inf or nan at each. If the released "
-            f"values need more records, give {records} more room; else look for a wrong unit, a "
-            "wrong scale or nan in what was released, or pass a start that fits, as in "
-            "pm.sample(initvals={...})"
+            f"its prior and {self._factors}, the log-density is -inf or nan at each. If the "
+            f"released values need more records, give {self._records} more room; else look for a "
+            "wrong unit, a wrong scale or nan in what was released, or pass a start that fits, as "
+            "in pm.sample(initvals={...})"
         )
 
     @property
@@ -279,7 +263,6 @@ class _Size:
     def near_the_end(self) -> str:
         """Make the warning that the posterior comes near the end of the room."""
         name, room = self.reading.name, self.reading.room
-        records = ", ".join(f"'{x}'" for x in self.reading.names(self.reading.records))
         where = "where the room for its records ends"
         remedy = "Give"
         if self._checked.ends_with_room:
@@ -287,14 +270,12 @@ class _Size:
             remedy = f"If '{name}' isn't known to be at most {room}, raise both, and give"
         return (
             f"the posterior of '{name}' comes near {room}, {where}: what may lie above is cut off. "
-            f"{remedy} {records} more room: a longer first axis, such as {2 * room}, and as many "
-            "rows in pmd.present"
+            f"{remedy} {self._records} more room: a longer first axis, such as {2 * room}, and as "
+            "many rows in pmd.present"
         )
 
     def describe(self) -> str:
         reading = self.reading
-        records = ", ".join(f"'{x}'" for x in reading.names(reading.records))
-        factors = ", ".join(f"'{x}'" for x in reading.factors)
         shuffled = (
             "Present records are shuffled before each draw: their order doesn't matter."
             if reading.tied is None
@@ -305,9 +286,9 @@ class _Size:
             [
                 f"Draws '{reading.name}' from its conditional distribution on 0, ..., "
                 f"{reading.room}, given all records.",
-                f"Records that the first '{reading.name}' of are present: {records}, with room for "
-                f"{reading.room}",
-                f"Factors that decide, beside its prior: {factors}",
+                f"Records that the first '{reading.name}' of are present: {self._records}, with "
+                f"room for {reading.room}",
+                f"Factors that decide, beside its prior: {self._factors}",
                 shuffled,
             ]
         )

@@ -3,10 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
-import scipy
 from numpy.polynomial import Polynomial
 from numpy.typing import ArrayLike
 
+from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import as_array, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics import arrays
@@ -235,11 +235,7 @@ def _minimum_of_power_sum(order: int) -> Fraction:
     """Return the positive w that minimises -w + w^2 - ... + w^order, for even order."""
     if order == 2:
         return Fraction(1, 2)
-    return Fraction(
-        scipy.optimize.brentq(
-            lambda w: (order + 1) * w**order + order * w ** (order + 1) - 1, 0, 1, xtol=1e-15
-        )
-    )
+    return Fraction(root(lambda w: (order + 1) * w**order + order * w ** (order + 1) - 1, 0, 1))
 
 
 def _distances(u: Fraction, v: Fraction, order: int) -> tuple[Fraction, Fraction, Fraction]:

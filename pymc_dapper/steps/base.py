@@ -23,7 +23,7 @@ from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.checks import check_parameters
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.html import unfolding
-from pymc_dapper.steps.building import building, telling_why
+from pymc_dapper.steps.building import building, telling_why, tells_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.progress import stage
 from pymc_dapper.steps.variables import (
@@ -99,6 +99,25 @@ class Step(BlockedStep):
             step._reading, step._waits = reading, True
             step.__init__(vars, *args, **kwargs)  # type: ignore[misc]
         return step
+
+    @tells_why
+    def __init__(
+        self,
+        vars: Variable | Sequence[Variable],
+        *,
+        model: Model | None = None,
+        rng: RandomGenerator = None,
+        blocked: bool = True,
+        compile_kwargs: dict[str, Any] | None = None,
+        initial_point: PointType | None = None,
+    ):
+        model, options, point = self._begin(
+            vars, model, rng, blocked, compile_kwargs, initial_point
+        )
+        self._build(model, options, point)
+
+    def _build(self, model: Model, options: dict[str, Any], point: PointType) -> None:
+        """Read the model and compile, in steps without arguments of their own."""
 
     def compile(self) -> None:
         """Compile a step that was built by :meth:`of_reading`; of others, that is done."""

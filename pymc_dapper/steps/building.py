@@ -1,7 +1,7 @@
 """Errors while a step is built that aren't the model's fault."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
@@ -119,43 +119,33 @@ def building(*, own_mode: bool) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def without_traces() -> Iterator[None]:
+def without_traces() -> AbstractContextManager[None]:
     """Don't record where variables of a graph are made: saves a tenth of the time to make them.
 
     PyTensor's errors show these lines, but ours would mean nothing to a user. The model's own lines
     are kept.
     """
-    with changed_flag("traceback__limit", 0):
-        yield
+    return changed_flag("traceback__limit", 0)
 
 
-@contextmanager
-def without_c_compiler(*, unless: bool = False) -> Iterator[None]:
+def without_c_compiler(*, unless: bool = False) -> AbstractContextManager[None]:
     """Evaluate one-time graphs in Python instead of by PyTensor's C compiler.
 
     Half a second for each operation: constants of a graph, and loops in that of an initial point.
     Functions that a user wants compiled in another way than ours may need it.
     """
-    if unless:
-        yield
-        return
-    with changed_flag("cxx", ""):
-        yield
+    return nullcontext() if unless else changed_flag("cxx", "")
 
 
-@contextmanager
-def whole_graphs(*, unless: bool = False) -> Iterator[None]:
+def whole_graphs(*, unless: bool = False) -> AbstractContextManager[None]:
     """Make PyMC compile each graph as one function, too; mainly the one that records draws.
 
     PyTensor's backend, with a function for each operation, takes up to ten times as long. A mode
     that a user has chosen stays.
     """
     if unless or not numba_by_default():
-        yield
-        return
-    with changed_flag("mode", numba_mode(None)):
-        yield
+        return nullcontext()
+    return changed_flag("mode", numba_mode(None))
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

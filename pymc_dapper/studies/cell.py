@@ -107,14 +107,13 @@ class _Run:
         try:
             with _quiet():
                 numbers, parameters = self._run()
+            found = CellResult(DONE, "", numbers, parameters)
         except CellTimeout as error:
-            seconds = {"seconds": monotonic() - began}
-            return CellResult(TIMED_OUT, str(error), seconds)
+            found = CellResult(TIMED_OUT, str(error))
         except (Exception, SystemExit) as error:
-            return CellResult(
-                FAILED, error_message(self.stage, error), {"seconds": monotonic() - began}
-            )
-        return CellResult(DONE, "", {**numbers, "seconds": monotonic() - began}, parameters)
+            found = CellResult(FAILED, error_message(self.stage, error))
+        found.numbers["seconds"] = monotonic() - began
+        return found
 
     def _run(self) -> tuple[dict[str, float], list[dict[str, Any]]]:
         runner, settings = self.runner, self.cell.settings

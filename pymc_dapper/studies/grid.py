@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pymc_dapper.checks import whole_number
 from pymc_dapper.studies import fields
 
 type Value = bool | int | float | str
@@ -83,8 +84,7 @@ def read_grid(grid: Any, replicates: int) -> Grid:
     if a name can't be that of an argument or means something else in the result; if a value isn't a
     number, a bool or a string; if there are no replicates.
     """
-    if isinstance(replicates, bool) or not isinstance(replicates, int) or replicates < 1:
-        raise ValueError(f"replicates must be a whole number, 1 or more, got {replicates!r}")
+    replicates = whole_number(replicates, "replicates", at_least=1)
     if hasattr(grid, "to_dict") and hasattr(grid, "columns"):
         grid = grid.to_dict(orient="records")
     if isinstance(grid, Mapping):

@@ -108,7 +108,8 @@ def synthetic_data(
             "posterior, or in pm.sample_posterior_predictive"
         )
     names = [rv.name for rv in found.records]
-    given = _checked_labels(labels, names)
+    given: Mapping[str, Sequence[Any]] = options(labels, "labels")
+    known(given, names, "labels: there are no records")
     n_draws = posterior.sizes["chain"] * posterior.sizes["draw"]
     if sets > n_draws:
         raise ValueError(f"sets must be {n_draws} at most: idata has no more draws")
@@ -212,12 +213,6 @@ def _numbers(
     _check_kept(posterior, sizes, "keep it in pmd.sample (var_names)")
     drawn = _at_draws(posterior, _spread(n_draws, sets))[sizes[0].name]
     return [int(number) for number in drawn.values[0]]
-
-
-def _checked_labels(labels: Any, names: Sequence[str]) -> Mapping[str, Sequence[Any]]:
-    given = options(labels, "labels")
-    known(given, names, "labels: there are no records")
-    return given
 
 
 def _dims_of_categories(model: Model, rvs: Sequence[TensorVariable]) -> dict[str, str]:

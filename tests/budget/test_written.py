@@ -26,7 +26,7 @@ def test_a_budget_comes_back(budget):
         ({"kind": "PureDP"}, TypeError, "PureDP.*epsilon"),
         ({"kind": "PureDP", "epsilon": -1.0}, ValueError, "PureDP.*above 0"),
         ({"kind": "ZCDP", "rho": 1.0, "delta": 0.1}, TypeError, "ZCDP.*delta"),
-        (1.0, TypeError, "dict or as null"),
+        (1.0, TypeError, "written as a dict"),
     ],
 )
 def test_what_is_no_budget_is_refused(content, error, message):

@@ -239,11 +239,11 @@ def test_an_argument_of_another_name_is_answered_with_those_there_are(make, mess
 @pytest.mark.parametrize(
     ("values", "rows", "length", "message"),
     [
-        ([1.0, 2.0], [0, 4], 4, "rows must be from 0 to 3, got 4: 1 of 2"),
-        ([1.0, 2.0], [0, -1], 4, "got -1"),
-        ([1.0, 2.0], [3, 3], 4, "row 3 was given twice"),
+        ([1.0, 2.0], [0, 4], 4, "rows must be whole numbers from 0 to 3"),
+        ([1.0, 2.0], [0, -1], 4, "rows must be whole numbers from 0 to 3"),
+        ([1.0, 2.0], [3, 3], 4, "rows must be different, but 3 is there twice"),
         ([1.0, 2.0], [3], 4, "a value for each row: 1 rows"),
-        ([1.0], [0.5], 4, "rows must be the numbers of rows"),
+        ([1.0], [0.5], 4, "rows must be whole numbers"),
         (["a"], [0], 4, "values must be an array of real numbers"),
         ([1.0], [0], 0, "length must be"),
     ],

@@ -97,7 +97,7 @@ def test_seeds_stay_when_a_grid_grows_or_is_written_in_another_way():
         ([{"a": 1}, {"a": 1}], 1, ValueError, "twice"),
         (3, 1, TypeError, "a mapping of names to lists"),
         ({"epsilon": [1.0]}, 0, ValueError, "replicates"),
-        ({"epsilon": [1.0]}, 2.5, ValueError, "replicates"),
+        ({"epsilon": [1.0]}, 2.5, TypeError, "replicates"),
     ],
 )
 def test_refusals(grid, replicates, error, message):

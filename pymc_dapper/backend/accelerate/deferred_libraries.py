@@ -38,6 +38,7 @@ from numba.core.registry import cpu_target
 
 from pymc_dapper.backend.accelerate import kept
 from pymc_dapper.backend.accelerate.switch import is_on
+from pymc_dapper.backend.flags import changed
 
 LOOKED = kept.LOOKED | {
     "numba.core.caching:Cache.save_overload": {"ce07b8d21537"},
@@ -176,12 +177,12 @@ def deferred_libraries() -> Iterator[None]:
             cpu_target.typing_context.refresh()
             cpu_target.target_context.refresh()
             stack.enter_context(event.install_listener("numba:compile", DEPTH))
-            stack.enter_context(_replaced(codegen, "_library_class", DeferredLibrary))
-            stack.enter_context(_replaced(CPUContext, "get_executable", _executable))
+            stack.enter_context(changed(codegen, "_library_class", DeferredLibrary))
+            stack.enter_context(changed(CPUContext, "get_executable", _executable))
             for name in WRAPPERS:
-                stack.enter_context(_replaced(CPUContext, name, _written_later(name)))
-            stack.enter_context(_replaced(Dispatcher, "add_overload", _add_overload))
-            stack.enter_context(_replaced(Cache, "save_overload", _save_overload))
+                stack.enter_context(changed(CPUContext, name, _written_later(name)))
+            stack.enter_context(changed(Dispatcher, "add_overload", _add_overload))
+            stack.enter_context(changed(Cache, "save_overload", _save_overload))
         yield
 
 
@@ -277,16 +278,6 @@ WRAPPERS = {
     name: getattr(CPUContext, name) for name in ("create_cpython_wrapper", "create_cfunc_wrapper")
 }
 """numba's own."""
-
-
-@contextmanager
-def _replaced(of: Any, name: str, by: Any) -> Iterator[None]:
-    was = getattr(of, name)
-    setattr(of, name, by)
-    try:
-        yield
-    finally:
-        setattr(of, name, was)
 
 
 def outermost(function: Any) -> Any:

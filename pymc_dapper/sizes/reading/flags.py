@@ -76,23 +76,16 @@ def _compared(
     """Find comparisons of row numbers with a single number that depends on the size only."""
     dependent = dependent_variables([size], graphs)
     for node in io_toposort([], list(graphs)):
-        compare, swapped = _comparison(node)
-        if compare is None or swapped is None:
-            continue
-        for k, (rows, bound) in enumerate((node.inputs, node.inputs[::-1])):
+        compared = COMPARISONS.get(type(getattr(node.op, "scalar_op", None)), ())
+        sides = node.inputs, node.inputs[::-1]
+        for compare, (rows, bound) in zip(compared, sides, strict=False):
             if bound not in dependent or rows in dependent or not _is_single(bound, size):
                 continue
             numbers = known_value(rows)
             if numbers is None or numbers.size < 2 or max(numbers.shape) < numbers.size:
                 continue
             if numbers.ndim == node.outputs[0].type.ndim:
-                yield node.outputs[0], numbers, bound, compare if k == 0 else swapped
-
-
-def _comparison(node: Apply) -> tuple[Compare | None, Compare | None]:
-    if not isinstance(node.op, Elemwise):
-        return None, None
-    return COMPARISONS.get(type(node.op.scalar_op), (None, None))
+                yield node.outputs[0], numbers, bound, compare
 
 
 def _is_single(bound: Variable, size: TensorVariable) -> bool:
