@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.basic import Apply, Constant, Variable
 from pytensor.graph.op import Op
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import applys_between
@@ -20,31 +20,30 @@ from pymc_dapper.backend.numba_ops import compiles, numba_njit
 class Drawn(KernelOp):
     """Random numbers from a generator, drawn by a kernel.
 
-    Inputs are the generator, the number of draws if ``length`` doesn't say it, and vectors of
-    float64. Outputs are the generator, and a vector. What draws after it takes that output: so it
-    is known what is drawn first.
+    Inputs are the generator, the number of draws, and vectors of float64. Outputs are the
+    generator, and a vector. What draws after it takes that output: so it is known what is drawn
+    first.
 
     Parameters
     ----------
     kernel : callable
         For numba: ``kernel(rng, width, out, *vectors)`` fills ``out``, by `backend.draws`.
-    length : int, optional
-        How many numbers are drawn.
     width : int
         Handed to the kernel: how many numbers belong together.
     """
 
-    __props__ = ("kernel", "length", "width")
+    __props__ = ("kernel", "width")
     by_address = True
 
-    def __init__(self, kernel: Callable, length: int | None = None, width: int = 1):
-        self.kernel, self.length, self.width = kernel, length, width
+    def __init__(self, kernel: Callable, width: int = 1):
+        self.kernel, self.width = kernel, width
 
-    def make_node(self, rng: Variable, *inputs: Variable) -> Apply:
-        """Apply to a generator and what the draws depend on."""
-        vectors = [pt.as_tensor(x) for x in inputs]
-        drawn = pt.tensor("drawn", dtype="float64", shape=(self.length,))
-        return Apply(self, [rng, *vectors], [random_generator_type(), drawn])
+    def make_node(self, rng: Variable, length: Variable | int, *inputs: Variable) -> Apply:
+        """Apply to a generator, the number of draws, and what they depend on."""
+        n, *vectors = (pt.as_tensor(x) for x in (length, *inputs))
+        static = int(n.data) if isinstance(n, Constant) else None
+        drawn = pt.tensor("drawn", dtype="float64", shape=(static,))
+        return Apply(self, [rng, n, *vectors], [random_generator_type(), drawn])
 
 
 class DrawnInPython(Op):
@@ -69,7 +68,7 @@ class DrawnInPython(Op):
 
 def drawn_noise(kind: str, shape: tuple[int, ...], rng: Variable) -> tuple[Variable, Variable]:
     """Draw standard noise as a method of NumPy's generators does: the generator, and an array."""
-    rng, flat = Drawn(NOISE[kind], int(np.prod(shape)))(rng)
+    rng, flat = Drawn(NOISE[kind])(rng, int(np.prod(shape)))
     return rng, flat.reshape(shape)
 
 
@@ -83,21 +82,13 @@ NOISE: dict[str, Callable] = {
 
 @compiles(Drawn)
 def _drawn(op: Drawn) -> Callable:
-    fill, length, width = op.kernel, op.length, op.width
-    if length is None:
+    fill, width = op.kernel, op.width
 
-        @numba_njit
-        def drawn(rng, length, *vectors):  # type: ignore[no-untyped-def]
-            out = np.empty(length.item())
-            fill(rng, width, out, *vectors)
-            return rng, out
-    else:
-
-        @numba_njit
-        def drawn(rng, *vectors):  # type: ignore[no-untyped-def]
-            out = np.empty(length)
-            fill(rng, width, out, *vectors)
-            return rng, out
+    @numba_njit
+    def drawn(rng, length, *vectors):  # type: ignore[no-untyped-def]
+        out = np.empty(length.item())
+        fill(rng, width, out, *vectors)
+        return rng, out
 
     return drawn
 

@@ -196,7 +196,7 @@ def _drawn(
         rng, flat = DrawnInPython(family.draw, length)(rng, *parameters)
     else:
         width = shapes[0][-1] if shapes[0] else 1
-        rng, flat = Drawn(family.kernel, length, width)(rng, *(x.flatten() for x in parameters))
+        rng, flat = Drawn(family.kernel, width)(rng, length, *(x.flatten() for x in parameters))
     thetas = dict(zip(conditional.thetas, split(flat, shapes), strict=True))
     return rng, rebuild(conditional.to_values, {**known, **thetas})
 

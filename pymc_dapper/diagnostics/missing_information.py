@@ -7,7 +7,6 @@ import numpy as np
 import xarray as xr
 from arviz_stats.base import array_stats
 from pymc import Model
-from pymc import compile as pymc_compile
 from pymc.step_methods import BlockedStep, CompoundStep
 from pytensor.graph.basic import Variable
 
@@ -125,16 +124,11 @@ def missing_information(
     step.stop_tuning()
 
     parameters = [rv for rv in model.free_RVs if model.rvs_to_values[rv] not in of_records]
-    with model:
-        to_natural = pymc_compile(
-            list(model.value_vars),
-            model.replace_rvs_by_values(parameters),
-            on_unused_input="ignore",
-        )
+    naturals = model.replace_rvs_by_values(parameters)
+    to_natural = model.compile_fn(naturals, inputs=model.value_vars, on_unused_input="ignore")
     again: dict[str, list[np.ndarray]] = {rv.name: [] for rv in parameters}
     for point in points:
-        moved = drawn_again(step, point, sweeps)
-        values = to_natural(*(moved[x.name] for x in model.value_vars))
+        values = to_natural(drawn_again(step, point, sweeps))
         for rv, value in zip(parameters, values, strict=True):
             again[rv.name].append(value)
     return xr.Dataset(
@@ -169,8 +163,7 @@ def _value_points(draws: Any, model: Model) -> list[PointType]:
     """Write draws as points of the model's value variables."""
     naturals = [rv.type(name=rv.name) for rv in model.free_RVs]
     values = forward(model, dict(zip(model.free_RVs, naturals, strict=True)))
-    with model:
-        compiled = pymc_compile(naturals, values, on_unused_input="ignore")
+    compiled = model.compile_fn(values, inputs=naturals, on_unused_input="ignore", point_fn=False)
     stacked = [draws[rv.name].values for rv in model.free_RVs]
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
     chains, length = stacked[0].shape[:2]

@@ -11,8 +11,8 @@ from pymc_dapper.one_function.values import Index, Length, Value
 Origin = Callable[[Index], list[Term]]
 
 
-class UnknownIndexError(Exception):
-    """An index that isn't written as loops."""
+class NotWrittenError(Exception):
+    """An operation that isn't written as scalars and loops."""
 
 
 def unify(code: Code, lengths: Sequence[Length], error: str) -> Length:
@@ -27,12 +27,15 @@ def unify(code: Code, lengths: Sequence[Length], error: str) -> Length:
 
 def number(value: Value) -> int | Term:
     """Return an integer, as a number if it is constant."""
-    term = value.number()
+    return _integer(value, value.number())
+
+
+def _integer(array: Value, term: Term) -> int | Term:
     text = term.text.strip("()")
     if text.lstrip("-").isdigit():
         return int(text)
-    if value.dtype not in ("int64", "bool"):
-        return value.code.evaluate(f"np.int64({term.text})", term)
+    if array.dtype not in ("int64", "bool"):
+        return array.code.evaluate(f"np.int64({term.text})", term)
     return term
 
 
@@ -94,14 +97,14 @@ def _broadcast(code: Code, arrays: list[Value]) -> list[Length]:
         lengths = [x.shape[axis - ndim + x.ndim] for x in arrays if axis - ndim + x.ndim >= 0]
         lengths = [n for n in lengths if n != 1] or [1]
         if any(not isinstance(n, int) for n in lengths) and len(set(lengths)) > 1:
-            raise UnknownIndexError  # one of them may turn out to be 1
+            raise NotWrittenError  # one of them may turn out to be 1
         shape.append(unify(code, lengths, "shape mismatch: indexing arrays don't fit together"))
     return shape
 
 
 def _looked_up(code: Code, array: Value, length: Length, ndim: int) -> Callable:
     if np.dtype(array.dtype).kind not in "iu":
-        raise UnknownIndexError
+        raise NotWrittenError
     array.ready()
     data = getattr(array, "data", None)
     checked = (
@@ -114,13 +117,7 @@ def _looked_up(code: Code, array: Value, length: Length, ndim: int) -> Callable:
         own = group[ndim - array.ndim :]
         own = [Term("0") if n == 1 else k for k, n in zip(own, array.shape, strict=True)]
         term = array.entry(own)
-        if checked:
-            return term
-        if array.dtype != "int64":
-            term = code.evaluate(f"np.int64({term.text})", term)
-        if term.text.strip("()").lstrip("-").isdigit():
-            return _wrapped(code, int(term.text.strip("()")), length)
-        return _wrapped(code, term, length)
+        return term if checked else _wrapped(code, _integer(array, term), length)
 
     return find
 
@@ -149,7 +146,7 @@ def _slice(code: Code, entry: slice, length: Length) -> tuple[Length, Callable[[
     start, stop, step = ends
     step = 1 if step is None else step
     if not isinstance(step, int) or step == 0:
-        raise UnknownIndexError
+        raise NotWrittenError
     if start is None and stop is None and step == 1:
         return length, lambda k: k
     if isinstance(length, int) and not any(isinstance(x, Term) for x in ends):

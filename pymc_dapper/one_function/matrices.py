@@ -9,8 +9,8 @@ from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot
 
 from pymc_dapper.one_function.code import Code, Term
-from pymc_dapper.one_function.indexing import unify
-from pymc_dapper.one_function.operations import NotWrittenError, dtype_of, written
+from pymc_dapper.one_function.indexing import NotWrittenError, unify
+from pymc_dapper.one_function.operations import dtype_of, written
 from pymc_dapper.one_function.reductions import REGISTERS
 from pymc_dapper.one_function.scalars import cast
 from pymc_dapper.one_function.values import (

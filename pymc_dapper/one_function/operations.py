@@ -36,7 +36,7 @@ from pytensor.tensor.subtensor import (
 )
 
 from pymc_dapper.one_function.code import Code, Term
-from pymc_dapper.one_function.indexing import UnknownIndexError, number, select, unify
+from pymc_dapper.one_function.indexing import NotWrittenError, number, select, unify
 from pymc_dapper.one_function.scalars import apply_scalar, cast, converted, weight
 from pymc_dapper.one_function.values import (
     FREE,
@@ -55,10 +55,6 @@ from pymc_dapper.one_function.values import (
     single,
     view,
 )
-
-
-class NotWrittenError(Exception):
-    """An operation that isn't written as scalars and loops."""
 
 
 @singledispatch
@@ -326,10 +322,7 @@ def _subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Value:
     x = inputs[0]
     if isinstance(op, AdvancedSubtensor):
         x.ready()
-    try:
-        shape, origin = select(code, x.shape, _entries_of(op, node, inputs, 1))
-    except UnknownIndexError as error:
-        raise NotWrittenError from error
+    shape, origin = select(code, x.shape, _entries_of(op, node, inputs, 1))
     return view(x, shape, lambda index: x.entry(origin(index)))
 
 
@@ -339,10 +332,7 @@ def _inc_subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Val
     x, y = inputs[:2]
     if getattr(op, "ignore_duplicates", False) and not op.set_instead_of_inc:
         raise NotWrittenError
-    try:
-        shape, origin = select(code, x.shape, _entries_of(op, node, inputs, 2))
-    except UnknownIndexError as error:
-        raise NotWrittenError from error
+    shape, origin = select(code, x.shape, _entries_of(op, node, inputs, 2))
     if y.ndim > len(shape):
         raise NotWrittenError
     skipped = len(shape) - y.ndim

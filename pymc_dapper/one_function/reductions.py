@@ -12,8 +12,9 @@ from pytensor.tensor.elemwise import CAReduce
 from pytensor.tensor.extra_ops import CumOp
 
 from pymc_dapper.one_function.code import Code, Term
-from pymc_dapper.one_function.operations import NotWrittenError, dtype_of, written
-from pymc_dapper.one_function.scalars import cast, converted, literal, without_branch
+from pymc_dapper.one_function.indexing import NotWrittenError
+from pymc_dapper.one_function.operations import dtype_of, written
+from pymc_dapper.one_function.scalars import apply_scalar, cast, converted, expression, literal
 from pymc_dapper.one_function.values import Value, empty, in_memory, indices, loops, place, separate
 
 REGISTERS = 16
@@ -33,8 +34,9 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
     if not known or isinstance(by, ps.AND | ps.OR) != (acc == "bool"):
         raise NotWrittenError
 
-    def update(total: str, term: str) -> str:
-        return f"{total} = {_combined(code, by, acc, total, cast(term, x.dtype, acc))}"
+    def update(total: str, term: Term) -> str:
+        changed = expression(code, by, [term, Term(total)], [x.dtype, acc], acc)
+        return f"{total} = {changed}"
 
     kept = [k for k in range(x.ndim) if k not in axes]
     shape = [x.shape[k] for k in kept]
@@ -52,7 +54,7 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
                 own = list(index)
                 for k, j in zip(kept, at, strict=True):
                     own[k] = Term(str(j))
-                code.add(update(name, x.entry(own).text))
+                code.add(update(name, x.entry(own)))
         terms = [code.evaluate(cast(name, acc, out)) for name in totals.values()]
         return separate(code, out, shape, terms)
     name = empty(code, shape, acc)
@@ -65,30 +67,18 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
                     b if k not in kept else a
                     for k, (a, b) in enumerate(zip(outer, inner, strict=True))
                 ]
-                code.add(update(total, x.entry(own).text))
+                code.add(update(total, x.entry(own)))
             code.add(f"{place(name, [outer[k] for k in kept])} = {total}")
     else:
         with loops(code, shape) as index:
             code.add(f"{place(name, index)} = {start}")
         order = [k for k in range(x.ndim) if k != x.fast] + [x.fast]
         with loops(code, x.shape, order) as index:
-            code.add(update(place(name, [index[k] for k in kept]), x.entry(index).text))
+            code.add(update(place(name, [index[k] for k in kept]), x.entry(index)))
     result = in_memory(code, name, acc, shape)
     if acc == out:
         return result
     return Value(code, out, shape, lambda index: converted(code, result.entry(index), acc, out), 1)
-
-
-def _combined(code: Code, by: ps.ScalarOp, dtype: str, a: str, b: str) -> str:
-    """Add, multiply, ... two numbers."""
-    match by:
-        case ps.Add() | ps.Mul():
-            result = f"{a} {'+' if isinstance(by, ps.Add) else '*'} {b}"
-            return result if dtype in ("float64", "int64") else cast(f"({result})", "", dtype)
-        case ps.AND() | ps.OR():
-            return f"{a} {'&' if isinstance(by, ps.AND) else '|'} {b}"
-        case _:
-            return without_branch(code, by, dtype, a, b)
 
 
 def _reduce_few(
@@ -100,8 +90,7 @@ def _reduce_few(
         at = tuple(index[axis].text for axis in kept)
         term = converted(code, x.entry(index), x.dtype, acc)
         if at in totals:
-            total = totals[at]
-            term = code.evaluate(_combined(code, by, acc, total.text, term.text), total, term)
+            term = apply_scalar(code, by, [term, totals[at]], [acc, acc], acc)
         totals[at] = term
     shape = [x.shape[axis] for axis in kept]
     terms = [converted(code, term, acc, out) for term in totals.values()]

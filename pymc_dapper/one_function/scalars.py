@@ -91,7 +91,7 @@ def apply_scalar(
     """
     if isinstance(op, ps.Second | ps.Identity):
         return converted(code, operands[-1], inputs[-1], output)
-    return code.evaluate(_expression(code, op, operands, inputs, output), *operands)
+    return code.evaluate(expression(code, op, operands, inputs, output), *operands)
 
 
 def converted(code: Code, term: Term, old: str, new: str) -> Term:
@@ -99,9 +99,10 @@ def converted(code: Code, term: Term, old: str, new: str) -> Term:
     return term if old == new else code.evaluate(cast(term.text, old, new), term)
 
 
-def _expression(
+def expression(
     code: Code, op: ps.ScalarOp, operands: Sequence[Term], inputs: Sequence[str], output: str
 ) -> str:
+    """Write an operation of one output on numbers."""
     x = [each.text for each in operands]
     alike = [cast(text, old, output) for text, old in zip(x, inputs, strict=True)]
     of_reals = all(np.dtype(each).kind in "biuf" for each in [*inputs, output])
@@ -140,14 +141,14 @@ def _expression(
         case ps.Pow() if output == "float64":
             return f"({alike[0]} ** {alike[1]})"
         case ps.Maximum() | ps.Minimum() | ps.Clip() if output != "bool":
-            return without_branch(code, op, output, *reversed(alike))
+            return _without_branch(code, op, output, *reversed(alike))
     name = (getattr(op, "nfunc_spec", None) or (".",))[0]
     if "." not in name and name != "power" and {output, *inputs} <= _NATIVE:
         return f"np.{name}({', '.join(x if output == 'bool' else alike)})"
     return _call(code, op, x, inputs)
 
 
-def without_branch(code: Code, op: ps.ScalarOp, dtype: str, *numbers: str) -> str:
+def _without_branch(code: Code, op: ps.ScalarOp, dtype: str, *numbers: str) -> str:
     """Call a function for the larger or smaller of two numbers, or one moved between two others.
 
     Numba takes longer for a branch.

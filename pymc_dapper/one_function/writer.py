@@ -26,7 +26,8 @@ from pytensor.tensor.type import DenseTensorType
 
 from pymc_dapper.one_function import matrices, reductions  # noqa: F401 (they register operations)
 from pymc_dapper.one_function.code import Code, Term
-from pymc_dapper.one_function.operations import NotWrittenError, written
+from pymc_dapper.one_function.indexing import NotWrittenError
+from pymc_dapper.one_function.operations import written
 from pymc_dapper.one_function.repeated import Part
 from pymc_dapper.one_function.values import Value, constant, in_memory, read, single
 

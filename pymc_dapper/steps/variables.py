@@ -1,6 +1,7 @@
 """Which variables a user can hand to a step."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,30 +52,6 @@ def chain_generator(rng: Any) -> np.random.Generator:
     """Make a step's generator from the user's or PyMC's ``rng``."""
     random_generator(rng, "rng")
     return get_random_generator(rng)
-
-
-def record_values(
-    variables: Variable | str | Sequence[Variable | str], model: Model
-) -> list[TensorVariable]:
-    """Convert a user's records to value variables of the model.
-
-    They pass free random variables, or their value variables; anything else is refused.
-    """
-    return _free_values(variables, model, "the latent records that it depends on")
-
-
-def count_values(
-    variables: Variable | str | Sequence[Variable | str], model: Model
-) -> list[TensorVariable]:
-    """Convert a user's counts to value variables, likewise."""
-    return _free_values(variables, model, "the latent counts that it depends on")
-
-
-def parameter_values(
-    variables: Variable | str | Sequence[Variable | str], model: Model
-) -> list[TensorVariable]:
-    """Convert a user's parameters to value variables, likewise."""
-    return _free_values(variables, model, "the parameters of its distribution")
 
 
 def complete_point(model: Model, given: Mapping[str, Any] | None) -> PointType:
@@ -144,3 +121,14 @@ def _free_value(variable: Variable | str, model: Model, instead: str) -> TensorV
         + ", ".join(f"'{rv.name}'" for rv in model.free_RVs)
         + (f" (the '{name}' passed belongs to another model)" if name in model.named_vars else "")
     )
+
+
+record_values = partial(_free_values, instead="the latent records that it depends on")
+"""Converts a user's records to value variables of the model.
+
+They pass free random variables, or their value variables; anything else is refused.
+"""
+count_values = partial(_free_values, instead="the latent counts that it depends on")
+"""Converts a user's counts to value variables, likewise."""
+parameter_values = partial(_free_values, instead="the parameters of its distribution")
+"""Converts a user's parameters to value variables, likewise."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
-from pymc import compile as pymc_compile
 from pymc.step_methods import BlockedStep
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Variable
@@ -112,12 +111,10 @@ class PreparedModel:
         function = self._functions.get(tuple(names))
         if function is None:
             graphs = self.model.replace_rvs_by_values([self.model[name] for name in names])
-            with self.model:
-                function = pymc_compile(
-                    list(self.model.value_vars), graphs, on_unused_input="ignore"
-                )
-            self._functions[tuple(names)] = function
-        return list(function(*(point[x.name] for x in self.model.value_vars)))
+            function = self._functions[tuple(names)] = self.model.compile_fn(
+                graphs, inputs=self.model.value_vars, on_unused_input="ignore"
+            )
+        return list(function(point))
 
 
 @dataclass

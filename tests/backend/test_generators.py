@@ -68,5 +68,5 @@ def test_what_others_draw_needs_the_generator_itself():
 def test_each_way_to_draw_has_its_own_machine_code_on_disk():
     """Two of them draw the same numbers, by different functions."""
     kernels = NOISE.values()
-    keys = {kernel_key(numba_function(Drawn(kernel, 200))) for kernel in kernels}
+    keys = {kernel_key(numba_function(Drawn(kernel))) for kernel in kernels}
     assert len(keys) == len(kernels)

@@ -75,9 +75,7 @@ def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_arr
 
 def _scale(matrix: sparse.csr_array) -> tuple[np.ndarray, sparse.csr_array]:
     """Divide each row by its first coefficient."""
-    matrix = matrix.copy()
-    matrix.eliminate_zeros()
-    matrix.sort_indices()
+    matrix = tidy(matrix.copy())
     scale = np.ones(matrix.shape[0])
     lengths = np.diff(matrix.indptr)
     scale[lengths > 0] = matrix.data[matrix.indptr[:-1][lengths > 0]]

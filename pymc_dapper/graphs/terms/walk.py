@@ -45,6 +45,8 @@ from pymc_dapper.graphs.terms.roles import (
 
 MOST_ENTRIES = 10_000_000
 """A sum of several terms isn't repeated for each entry of something, if all of them have more."""
+KINDS: dict[type, Kind] = {ps.Add: "add", ps.OR: "or", ps.AND: "and"}
+"""Reductions that are read, by the operation that joins two terms."""
 
 
 class CountWalk:
@@ -213,7 +215,7 @@ class CountWalk:
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], action: ops.Reduces
     ) -> Role | None:
         [x], [role] = node.inputs, roles
-        kind = _kind(action.by)
+        kind = KINDS.get(type(action.by))
         if kind is None:
             return None
         if kind != "add" and x.type.dtype != "bool":
@@ -256,7 +258,7 @@ class CountWalk:
             case ps.Mul() | ps.TrueDiv():
                 return self._scaled(node, roles, shape)
             case ps.OR() | ps.AND():
-                return self._joined(node, roles, shape, _kind(ops.scalar_of(node)))
+                return self._joined(node, roles, shape)
             case ps.Invert():
                 return self._inverted(roles[0])
             case ps.Cast() | ps.Identity():
@@ -315,11 +317,10 @@ class CountWalk:
             parts.append(Part(scaled, part.targets))
         return Reduced(shape, "add", tuple(parts))
 
-    def _joined(
-        self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], kind: Kind | None
-    ) -> Reduced | None:
-        if kind is None or node.outputs[0].type.dtype != "bool":
+    def _joined(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        if node.outputs[0].type.dtype != "bool":
             return None
+        kind = KINDS[type(ops.scalar_of(node))]
         joined = [
             self._reduced(x, role, shape, kind) for x, role in zip(node.inputs, roles, strict=True)
         ]
@@ -452,14 +453,3 @@ def _mapped(
     equalities = tuple((rows, not when) for rows, when in terms.equalities if inverts)
     mapped = Entrywise(terms.shape, function(terms.function), terms.linear, terms.fixed, equalities)
     return Part(mapped, part.targets)
-
-
-def _kind(scalar_op: ps.ScalarOp | None) -> Kind | None:
-    match scalar_op:
-        case ps.Add():
-            return "add"
-        case ps.OR():
-            return "or"
-        case ps.AND():
-            return "and"
-    return None

@@ -121,6 +121,7 @@ def exchange_graph(
         state: TensorVariable = pt.matrix("records", dtype="float64")
         in_order = state.reshape((-1, width))[place]
         density = density_of(state, log_density_of_records(reading, in_order), mode)
+        sweep: FullSweep | RecordSweep = FullSweep(density.graph)
     else:
         # All records that aren't in a pair form one more row.
         others = order[2 * n_pairs :]
@@ -128,16 +129,12 @@ def exchange_graph(
         rest = each_row[0][others].sum(axis=0, keepdims=True)
         before, after = (pt.concatenate([x[first] + x[second], rest]) for x in each_row)
         density = density_of_sums(reading, mode)
+        sweep = RecordSweep(density.graph, MatrixRows(before.type.shape[1] or 0))
     n_rest = before.shape[0] - n_pairs
-    log_removed, log_added, log_uniforms = (
+    deciding = (
         pt.concatenate([x, pt.zeros(n_rest)]) for x in (log_removed, log_added, -exponentials)
     )
-    deciding = (log_removed, log_added, log_uniforms)
-    if reading.full_factors:
-        accepted, log_density = density.decide(FullSweep(density.graph), *deciding, before, after)
-    else:
-        sweep = RecordSweep(density.graph, MatrixRows(before.type.shape[1] or 0))
-        accepted, log_density = density.decide(sweep, *deciding, before, after)
+    accepted, log_density = density.decide(sweep, *deciding, before, after)
     accepted = accepted[:n_pairs]
     changed = pt.zeros(reading.n_records, dtype="bool")
     changed = pt.set_subtensor(changed[first], accepted)

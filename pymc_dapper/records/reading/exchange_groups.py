@@ -73,14 +73,11 @@ class _Contributions:
         self.reading, self.known = reading, known
         self._records = [point[x.name] for x in reading.records]
         self._parameters = [point[x.name] for x in reading.parameters]
-        sums, columns, start = [], [], 0
-        for sum_ in reading.sums:
-            stop = start + int(np.prod(sum_.total.type.shape, dtype=int))
-            if np.any(known.matrix[:, start:stop]):
-                sums.append(sum_.contributions)
-                columns.append(known.matrix[:, start:stop])
-            start = stop
-        self._matrix = np.hstack(columns)
+        ends = np.cumsum([np.prod(x.total.type.shape, dtype=int) for x in reading.sums])
+        parts = zip(reading.sums, np.split(known.matrix, ends[:-1], axis=1), strict=True)
+        seen = [(sum_.contributions, part) for sum_, part in parts if part.any()]
+        sums = [x for x, _ in seen]
+        self._matrix = np.hstack([part for _, part in seen])
         self._function = reading.in_python(sums)
         # Integers in this range: their sum doesn't depend on the order.
         self.are_whole = True
@@ -148,14 +145,13 @@ class _Contributions:
         A shift rarely leads to such a number, and a probability can't be compared with densities. A
         user's own law counts as continuous if no draw comes twice.
         """
-        reading, start = self.reading, 0
-        for k, x in enumerate(reading.records):
-            stop = start + int(np.prod(x.type.shape[1:], dtype=int))
-            node = reading.model[reading.record_names[k]].owner
-            moved, start = moving[start:stop], stop
+        reading = self.reading
+        of_each = split(moving, [x.type.shape[1:] for x in reading.records])
+        for k, (x, moved) in enumerate(zip(reading.records, of_each, strict=True)):
+            node = reading.rvs[k].owner
             if x.dtype[0] != "f" or not moved.any() or has_density(node):
                 continue
-            if not is_users_own(node.op) or self._has_ties(k, moved):
+            if not is_users_own(node.op) or self._has_ties(k, moved.ravel()):
                 return False
         return True
 

@@ -157,12 +157,6 @@ def read_factors(
     return factors
 
 
-def _same_sum(known: RecordSum, total: TensorVariable, contributions: TensorVariable) -> bool:
-    return known.total.type == total.type and equal_computations(
-        [known.contributions], [contributions]
-    )
-
-
 def _total(graph: TensorVariable) -> TensorVariable:
     return graph.sum() if graph.type.ndim else graph
 
@@ -238,15 +232,15 @@ class RecordWalk:
         return total
 
     def _note(self, total: TensorVariable, contributions: TensorVariable) -> TensorVariable:
-        for known in self.sums:
-            if _same_sum(known, total, contributions):
-                return known.total
-        for known in self._known_sums:
-            if _same_sum(known, total, contributions):
-                self.sums.append(known)
-                return known.total
-        self.sums.append(RecordSum(total, contributions))
-        return total
+        for found in (*self.sums, *self._known_sums):
+            same_type = found.total.type == total.type
+            if same_type and equal_computations([found.contributions], [contributions]):
+                break
+        else:
+            found = RecordSum(total, contributions)
+        if found not in self.sums:
+            self.sums.append(found)
+        return found.total
 
     def _scatter(self, terms: TensorVariable, order: TensorVariable) -> TensorVariable:
         """Add up the terms of the same record."""

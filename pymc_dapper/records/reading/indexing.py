@@ -39,9 +39,7 @@ def _look_up(op: AdvancedSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
     table, *index_inputs = node.inputs
     indices = indices_from_subtensor(index_inputs, op.idx_list)
     role_of = dict(zip(node.inputs, roles, strict=True))
-    advanced = _advanced(indices)
-    ndim = _index_ndim(indices, advanced)
-    start = _start_of_index_axes(advanced)
+    advanced, ndim, start = index_axes(indices)
     by_index = _rows_of_indices(node, indices, advanced, role_of)
 
     rows = role_of[table]
@@ -89,7 +87,7 @@ def _fill(op: AdvancedIncSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
     buffer, values, *index_inputs = node.inputs
     indices = indices_from_subtensor(index_inputs, op.idx_list)
     role_of = dict(zip(node.inputs, roles, strict=True))
-    advanced = _advanced(indices)
+    advanced, _, _ = index_axes(indices)
     buffer_role, value_role = role_of[buffer], role_of[values]
     by_index = _rows_of_indices(node, indices, advanced, role_of)
 
@@ -141,18 +139,15 @@ def _accumulate(
     return SumOverRecords(terms, common_rows(node, rows).records, offset=offset)
 
 
-def _advanced(indices: Sequence) -> list[int]:
-    return [k for k, index in enumerate(indices) if isinstance(index, TensorVariable)]
+def index_axes(indices: Sequence) -> tuple[list[int], int, int]:
+    """Say which indices are arrays, how many axes these have, and where NumPy puts them.
 
-
-def _index_ndim(indices: Sequence, advanced: Sequence[int]) -> int:
-    return max(indices[k].type.ndim for k in advanced)
-
-
-def _start_of_index_axes(advanced: Sequence[int]) -> int:
-    """Return where NumPy puts the axes of index arrays: in place if adjacent, else first."""
+    In place if the arrays are adjacent, else first.
+    """
+    advanced = [k for k, index in enumerate(indices) if isinstance(index, TensorVariable)]
     adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
-    return advanced[0] if adjacent else 0
+    ndim = max(indices[k].type.ndim for k in advanced)
+    return advanced, ndim, advanced[0] if adjacent else 0
 
 
 def _rows_of_indices(
@@ -162,7 +157,7 @@ def _rows_of_indices(
     role_of: Mapping[Variable, Role],
 ) -> Rows | None:
     """Find the record axis among the (broadcast) axes of index arrays that depend on records."""
-    ndim = _index_ndim(indices, advanced)
+    _, ndim, _ = index_axes(indices)
     rows: list[Role] = [
         Rows(role.axis + ndim - indices[k].type.ndim, role.records)
         for k in advanced

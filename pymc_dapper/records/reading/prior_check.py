@@ -154,10 +154,9 @@ def check_picked(reading: ModelReading) -> None:
             continue
         [values] = compile_in_python(reading.model, [], [table])()
         if missing := _missing(table, values):
-            names = ", ".join(f"'{name}'" for name in reading.record_names)
             raise ReadingError(
-                f"the records {names} pick from {missing}. What picks it would count as "
-                "impossible: put a number there, or leave that value out of the prior"
+                f"the records {reading.quoted_names} pick from {missing}. What picks it would "
+                "count as impossible: put a number there, or leave that value out of the prior"
             )
 
 

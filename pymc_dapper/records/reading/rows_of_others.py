@@ -23,6 +23,7 @@ from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe
 from pymc_dapper.graphs.rebuild import dependent_variables
+from pymc_dapper.records.reading.indexing import index_axes
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows
 from pymc_dapper.records.reading.rules import follow_records
 
@@ -164,10 +165,7 @@ class _Others(NamedTuple):
         arrays, index_inputs = node.inputs[:n_arrays], node.inputs[n_arrays:]
         indices = indices_from_subtensor(index_inputs, node.op.idx_list)
         at = {x: y for x, y in zip(node.inputs, new, strict=True) if y is not None}
-        advanced = [k for k, index in enumerate(indices) if isinstance(index, TensorVariable)]
-        ndim = max(indices[k].type.ndim for k in advanced)
-        adjacent = advanced[-1] - advanced[0] == len(advanced) - 1
-        start = advanced[0] if adjacent else 0
+        advanced, ndim, start = index_axes(indices)
         found: dict[Variable, Variable] = {}
         picks_records, table = False, at.get(arrays[0], arrays[0])
         for k in advanced:
