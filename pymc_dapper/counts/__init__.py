@@ -5,7 +5,8 @@ linear functions of the counts. An exact condition is a linear equation of the c
 equation makes the sum of others, a latent total, is replaced by that sum everywhere
 (`reading.totals`). `reading.moves` lists moves that keep the equations and connect all tables;
 `reading.blocks` finds cells that are tied by overlapping sums; `reading.tree` checks whether all
-sums are nested or disjoint.
+sums are nested or disjoint. Tables that agree on margins have moves of their own
+(`reading.linked`).
 
 A sweep moves along lines of tables by slice sampling on the integers (`kernels.line`), and in
 blocks also along several directions at once (`kernels.joint`). Directions are a reduced basis of

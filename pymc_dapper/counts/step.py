@@ -99,8 +99,8 @@ class CountStep(Step):
         from the model's own initial point.
     moves : array_like of int, shape (number of moves, number of cells), optional
         A Markov basis of the invariants, needed unless these are totals of disjoint or nested
-        groups or the two margins of tables. Cells are numbered in the order of the variables, each
-        raveled.
+        groups, the two margins of tables, or tables that agree on a margin. Cells are numbered in
+        the order of the variables, each raveled.
     max_start_sweeps : int, default 1000
         A chain may start where the counts have zero density. Its first step then repeats sweeps
         until the density is positive, at most this many times.
@@ -161,6 +161,9 @@ class CountStep(Step):
 
     Diaconis, P., and Sturmfels, B. (1998). Algebraic algorithms for sampling from conditional
     distributions. Annals of Statistics 26(1). What moves connect tables of known margins.
+
+    Dobra, A. (2003). Markov bases for decomposable graphical models. Bernoulli 9(6). What moves
+    connect tables of some margins in common.
 
     Examples
     --------

@@ -16,13 +16,26 @@ from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
+from scipy.linalg import block_diag
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.counts.compiled.blocks import BlockMoves, block_moves, functions_of
-from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
+from pymc_dapper.counts.compiled.op import (
+    CountSweep,
+    JointCountSweep,
+    LinkedCountSweep,
+    TermFunction,
+)
 from pymc_dapper.counts.kernels.line import Structure
-from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
+from pymc_dapper.counts.kernels.sweep import (
+    Packed,
+    Schedule,
+    SweepOutcome,
+    pack,
+    pack_linked,
+)
+from pymc_dapper.counts.reading.linked import Linked
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
 from pymc_dapper.counts.reading.self_check import (
@@ -168,7 +181,8 @@ def compile_count_sweep(
     table = context_of(reading)
     whole, whole_context = _whole(reading, mode)
     functions = tuple(term_function(terms) for terms in reading.terms)
-    sweep_op = JointCountSweep if moves.blocks else CountSweep
+    of_blocks = JointCountSweep if moves.blocks else CountSweep
+    sweep_op = LinkedCountSweep if moves.linked else of_blocks
     op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
 
     rng, tuning = random_generator_type("rng"), [pt.lvector("integers"), pt.dvector("numbers")]
@@ -338,7 +352,19 @@ def schedule_of(moves: Moves) -> Schedule:
         joint_starts=np.zeros(1),
         joint_directions=np.zeros(0),
         joint_factors=np.zeros(0),
+        linked=_linked(moves.linked),
     )
+
+
+def _linked(groups: Sequence[Linked]) -> np.ndarray:
+    """Join groups of linked tables: no table has columns of two of them."""
+    if not groups:
+        return np.zeros(0, dtype=np.int64)
+    sizes, starts = (_joined([getattr(x, name) for x in groups]) for name in ("sizes", "starts"))
+    before = _starts([x.sizes for x in groups])
+    sets = [np.where(x.sets < 0, -1, x.sets + n) for x, n in zip(groups, before, strict=False)]
+    strides = block_diag(*(x.strides for x in groups))
+    return pack_linked(sizes, starts, strides, np.concatenate(sets))
 
 
 def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMoves]]) -> Schedule:

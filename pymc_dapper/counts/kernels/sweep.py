@@ -1,6 +1,6 @@
 """One sweep over a table of counts: all cells and groups of cells move in turn."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ from pymc_dapper.counts.kernels.line import (
 
 DRAWS_PER_LINE = 8
 """Random numbers for each line of a sweep: usually more than needed."""
+MOST_CHANGED = 3
+"""Most columns that change at once along a line of linked tables."""
 SPARE_LINES = 8
 """Extra lines with random numbers: with few lines, needs vary."""
 
@@ -61,6 +63,8 @@ class Schedule(NamedTuple):
     joint_starts: np.ndarray
     joint_directions: np.ndarray
     """Int64: directions in which a table moves jointly, as for places."""
+    linked: np.ndarray
+    """Int64: what :func:`pack_linked` says of linked tables; empty if there are none."""
     joint_factors: np.ndarray
     """Float64: the Cholesky factors of :class:`Directions`, raveled, set by set."""
 
@@ -103,7 +107,36 @@ def _room(schedule: Schedule) -> int:
     """Return a likely upper limit on the random numbers of a sweep."""
     # A set of directions needs a number for each, and one for the decision.
     n_jointly = schedule.joint_directions.size + schedule.joint_starts.size - 1
-    return int(DRAWS_PER_LINE * (SPARE_LINES + count_lines(schedule)) + n_jointly)
+    room = DRAWS_PER_LINE * (SPARE_LINES + count_lines(schedule)) + n_jointly
+    if schedule.linked.size:
+        sizes, sets = part.py_func(schedule.linked, 0), part.py_func(schedule.linked, 3)
+        room += (DRAWS_PER_LINE + MOST_CHANGED + sizes.size) * sets.size // MOST_CHANGED
+    return int(room)
+
+
+def pack_linked(
+    sizes: np.ndarray, starts: np.ndarray, strides: np.ndarray, sets: np.ndarray
+) -> np.ndarray:
+    """Join what describes linked tables.
+
+    Parameters
+    ----------
+    sizes : ndarray of int64, shape (number of columns,)
+        The categories of each column.
+    starts : ndarray of int64, shape (number of tables,)
+        The first cell of each table.
+    strides : ndarray of int64, shape (number of tables, number of columns)
+        How many cells lie between two categories; 0 if the table doesn't have the column.
+    sets : ndarray of int64, shape (number of lines, MOST_CHANGED)
+        The columns that change along each line of a sweep, filled up with -1.
+    """
+    return _packed([sizes, starts, strides.ravel(), sets.ravel()])
+
+
+def _packed(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Join arrays of integers, with the starts of all and the end of the last before them."""
+    starts = len(arrays) + 1 + np.cumsum([0] + [len(x) for x in arrays])
+    return np.concatenate([starts, *arrays]).astype(np.int64)
 
 
 def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Packed:
@@ -115,11 +148,7 @@ def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Pa
         np.cumsum([0] + [len(x) for x in numbers]),
         np.array([_room(schedule)]),
     ]
-    starts = len(integers) + 1 + np.cumsum([0] + [len(x) for x in integers])
-    return Packed(
-        np.concatenate([starts, *integers]).astype(np.int64),
-        np.concatenate(numbers).astype(np.float64),
-    )
+    return Packed(_packed(integers), np.concatenate(numbers).astype(np.float64))
 
 
 @njit
@@ -137,14 +166,14 @@ def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
     """Return structure, schedule and curvatures from packed arrays."""
-    i, starts = integers, part(integers, 19)
+    i, starts = integers, part(integers, 20)
     coefficients, factors = numbers[starts[0] : starts[1]], numbers[starts[1] : starts[2]]
     structure = Structure(
         part(i, 0), part(i, 1), coefficients, part(i, 2), part(i, 3), part(i, 4), part(i, 5)
     )
     grids = part(i, 6), part(i, 7), part(i, 8), part(i, 9), part(i, 10), part(i, 11), part(i, 12)
     directions = part(i, 13), part(i, 14), part(i, 15), part(i, 16)
-    schedule = Schedule(*grids, *directions, part(i, 17), part(i, 18), factors)
+    schedule = Schedule(*grids, *directions, part(i, 17), part(i, 18), part(i, 19), factors)
     return structure, schedule, numbers[starts[2] : starts[3]]
 
 
@@ -409,6 +438,83 @@ def sweep_jointly(
     return SweepOutcome(
         state.counts,
         (swept.moved * swept.n_able + n_moved) / n_able if n_able else 1.0,
+        n_able,
+        swept.log_density + gain,
+        swept.gain + gain,
+        swept.curvatures,
+    )
+
+
+@njit
+def set_linked_line(linked: np.ndarray, k: int, line: Line, draws: Any) -> int:
+    """Write a line of linked tables, and return the number of its cells.
+
+    People change between two categories of each column in a set, in turn more and fewer of them;
+    their other columns have one category each. So tables with all columns of the set change, and
+    agree on what they share. Other tables don't change. What is drawn doesn't depend on counts.
+    """
+    sizes, starts, strides = part(linked, 0), part(linked, 1), part(linked, 2)
+    category, by, n_cells = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64), 0
+    for column in part(linked, 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
+        if column >= 0:
+            category[column] = pick(draws, 0, sizes[column] - 1)
+            other = pick(draws, 0, sizes[column] - 2)
+            by[column] = other + (other >= category[column]) - category[column]
+    for table in range(starts.size):
+        has_all = True
+        for column in range(sizes.size):
+            if by[column] != 0 and strides[table * sizes.size + column] == 0:
+                has_all = False
+        if not has_all:
+            continue
+        line.cells[n_cells], line.steps[n_cells], n_corners = starts[table], 1, 1
+        for column in range(sizes.size):
+            stride = strides[table * sizes.size + column]
+            if stride == 0:
+                continue
+            if category[column] < 0:
+                category[column] = pick(draws, 0, sizes[column] - 1)
+            for corner in range(n_cells, n_cells + n_corners):
+                line.cells[corner] += stride * category[column]
+                if by[column] != 0:
+                    line.cells[corner + n_corners] = line.cells[corner] + stride * by[column]
+                    line.steps[corner + n_corners] = -line.steps[corner]
+            if by[column] != 0:
+                n_corners *= 2
+        n_cells += n_corners
+    return n_cells
+
+
+@njit(inline="always")
+def sweep_linked(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    counts: np.ndarray,
+    curvatures: np.ndarray,
+    draws: Any,
+) -> SweepOutcome:
+    """Sweep as :func:`sweep_counts` does, then move linked tables.
+
+    A separate kernel, too.
+    """
+    swept = sweep_counts(log_density, context, structure, schedule, counts, curvatures, draws)
+    state = State(swept.counts, start_values(structure, swept.counts))
+    line = new_line(structure, part(schedule.linked, 1).size * 2**MOST_CHANGED)
+    gain, n_moved, n_able = 0.0, swept.moved * swept.n_able, swept.n_able
+    for k in range(part(schedule.linked, 3).size // MOST_CHANGED):
+        n_cells = set_linked_line(schedule.linked, k, line, draws)
+        status, gained = update_line(
+            log_density, context, structure, swept.curvatures, state, line, n_cells, draws
+        )
+        gain += gained
+        if status >= 0:
+            n_able += 1
+            n_moved += status
+    return SweepOutcome(
+        state.counts,
+        n_moved / n_able if n_able else 1.0,
         n_able,
         swept.log_density + gain,
         swept.gain + gain,

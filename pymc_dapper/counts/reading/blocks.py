@@ -81,13 +81,13 @@ def _crosses(rows: sparse.csr_array) -> NDArray[np.bool_]:
 
 def _weighs(rows: sparse.csr_array) -> NDArray[np.bool_]:
     """Return which sums have different weights, other than a difference of two cells."""
-    lowest, highest = _extremes(rows)
+    lowest, highest = extremes(rows)
     return (lowest != highest) & ~_is_difference(rows)
 
 
 def _is_difference(rows: sparse.csr_array) -> NDArray[np.bool_]:
     """Return which linear functions are the difference of two cells."""
-    lowest, highest = _extremes(rows)
+    lowest, highest = extremes(rows)
     return (np.diff(rows.indptr) == 2) & (lowest == -highest)
 
 
@@ -100,7 +100,7 @@ def _is_fixed(rows: sparse.csr_array, invariants: sparse.csr_array) -> NDArray[n
     return np.abs(rows @ change) < 1e-6 * np.sqrt((rows**2).sum(axis=1))
 
 
-def _extremes(rows: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def extremes(rows: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Find the smallest and the largest coefficient of each sum."""
     if rows.nnz == 0:
         return np.zeros(rows.shape[0]), np.zeros(rows.shape[0])

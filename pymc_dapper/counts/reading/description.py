@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from pymc_dapper.counts.kernels.sweep import MOST_CHANGED
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves
 from pymc_dapper.counts.reading.tree import why_no_tree
@@ -88,6 +89,9 @@ def _moves(moves: Moves) -> list[str]:
         lines.append(f"  {pairs} exchanges between two cells, within {groups}")
     if moves.grids:
         lines.append(f"  2 x 2 swaps in {counted(len(moves.grids), 'table')}")
+    for linked in moves.linked:
+        tables = counted(len(linked.starts), "linked table")
+        lines.append(f"  {len(linked.sets)} moves of up to {MOST_CHANGED} columns of {tables}")
     if moves.directions.shape[0]:
         lines.append(f"  {counted(moves.directions.shape[0], 'other move')}")
     if moves.blocks:

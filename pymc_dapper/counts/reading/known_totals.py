@@ -54,4 +54,7 @@ def moves_of(reading: CountReading, known: KnownTotals, given: ArrayLike | None 
         for terms in (reading.terms, reading.prior_terms)
     )
     bounded = reading.bounded_cells()
-    return find_moves(known.matrix, statistics, bounded, known.names, given, ties, reading.totals)
+    shapes = [x.type.shape for x in reading.counts]
+    return find_moves(
+        known.matrix, statistics, bounded, known.names, given, ties, reading.totals, shapes
+    )

@@ -6,7 +6,8 @@ nested groups, exchanges connect all tables. Latent totals follow from the cells
 need no moves (see :mod:`pymc_dapper.counts.reading.totals`). Two other systems have a known Markov
 basis, a set of moves that connects all tables. One has one degree of freedom between the classes,
 such as a known difference of two sums: all pairings of their cells. The other is the two margins of
-a table: its 2 x 2 swaps (Diaconis and Sturmfels 1998). For other systems we don't guess.
+a table: its 2 x 2 swaps (Diaconis and Sturmfels 1998). Tables that agree on margins have moves of
+their own (:mod:`pymc_dapper.counts.reading.linked`). For other systems we don't guess.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pymc_dapper.counts.reading.blocks import Block, find_blocks
+from pymc_dapper.counts.reading.blocks import Block, extremes, find_blocks
+from pymc_dapper.counts.reading.linked import Linked, find_linked
 from pymc_dapper.counts.reading.totals import Totals, no_totals
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.terms.of_sums import tidy
@@ -74,7 +76,10 @@ class Moves:
     directions: sparse.csr_array
     """Shape (number of directions, number of cells): other moves, one in each row."""
     blocks: tuple[Block, ...]
-    """Cells tied by overlapping statistics; they move in directions of their own."""
+    """Cells tied by overlapping statistics; they move in directions of their own. There are none
+    beside linked tables."""
+    linked: tuple[Linked, ...] = ()
+    """Tables that agree on their margins."""
 
     @classmethod
     def none(cls) -> Self:
@@ -91,11 +96,12 @@ def find_moves(
     given: ArrayLike | None = None,
     ties: Sequence[sparse.csr_array] = (),
     totals: Totals | None = None,
+    shapes: Sequence[tuple[int, ...]] = (),
 ) -> Moves:
     """Find moves that keep the invariants and connect all tables.
 
-    All matrices have a column for each cell. If there are ``totals``, the matrices are for the free
-    cells.
+    All matrices have a column for each cell, in the order of the tables' ``shapes``. If there are
+    ``totals``, the matrices are for the free cells.
 
     Parameters
     ----------
@@ -117,6 +123,11 @@ def find_moves(
     """
     n_cells = invariants.shape[1]
     invariants = tidy(invariants)
+    totals = totals or no_totals(n_cells)
+    linked, inside = _linked_tables(invariants, bounded, shapes if given is None else ())
+    if linked:  # all other moves are of other cells
+        others = sparse.diags_array((~inside).astype(float), format="csr")
+        invariants, *statistics = (tidy(x @ others) for x in (invariants, *statistics))
     classes = classes_of(invariants)
     class_of = np.empty(n_cells, dtype=np.int64)
     for k, cells in enumerate(classes):
@@ -124,11 +135,10 @@ def find_moves(
     is_free = np.diff(invariants.tocsc().indptr) == 0
     exchanged = [cells for cells in classes if not is_free[cells[0]] and len(cells) > 1]
     groups, passes = _groups(exchanged, statistics, class_of)
-    totals = totals or no_totals(n_cells)
-    single = np.flatnonzero(is_free & ~totals.follows)
+    single = np.flatnonzero(is_free & ~totals.follows & ~inside)
     grids = _crossed_statistics(invariants, statistics, class_of)
     rows = _kept_differences(invariants, statistics)
-    blocks = find_blocks(invariants, statistics, ties)
+    blocks = () if linked else find_blocks(invariants, statistics, ties)
     if given is not None:
         directions = _given_directions(invariants, np.asarray(given), names, totals)
         directions = sparse.vstack([directions, _directions(rows, n_cells)], format="csr")
@@ -139,7 +149,31 @@ def find_moves(
             grids.append(grid)
         if direction is not None:
             rows += _lifted(direction, [classes[k] for k in component.classes])
-    return Moves(single, groups, passes, tuple(grids), _directions(rows, n_cells), blocks)
+    directions = _directions(rows, n_cells)
+    return Moves(single, groups, passes, tuple(grids), directions, blocks, tuple(linked))
+
+
+def _linked_tables(
+    invariants: sparse.csr_array, bounded: NDArray[np.bool_], shapes: Sequence[tuple[int, ...]]
+) -> tuple[list[Linked], NDArray[np.bool_]]:
+    """Find linked tables, and which cells are in them."""
+    found, inside = list[Linked](), np.zeros(len(bounded), dtype=bool)
+    lowest, highest = extremes(invariants)
+    if not shapes or np.all(lowest * highest >= 0):  # no sum of cells is one of others
+        return found, inside
+    of_cells = np.repeat(np.arange(len(shapes)), list(map(prod, shapes)))
+    equations = invariants.tocoo()
+    seen = (np.ones(equations.nnz), (equations.row, of_cells[equations.col]))
+    by_table = sparse.csr_array(seen, shape=(invariants.shape[0], len(shapes)))
+    for component in components_of(by_table, [np.array([k]) for k in range(len(shapes))]):
+        cells = np.isin(of_cells, component.classes)
+        tables = find_linked(invariants[component.equations], shapes)
+        if tables is not None and not bounded[cells].any():
+            found.append(tables)
+            inside |= cells
+    if len(found) > 1 and any(np.all(tables.sets < 0, axis=1).any() for tables in found):
+        return [], np.zeros_like(inside)  # a person more would be one in each
+    return found, inside
 
 
 def _groups(
@@ -330,8 +364,9 @@ def _between_classes(
     listed = _listed(component, names)
     raise ReadingError(
         f"CountStep doesn't know moves that keep what {listed} fixed and reach every table. It "
-        "knows totals of disjoint or nested groups, and the two margins of a full table of counts "
-        f"without upper bounds. Leave out totals that follow from the others; or {PASS_A_BASIS}"
+        "knows totals of disjoint or nested groups, the two margins of a full table, and tables "
+        "linked by a margin, without upper bounds. Leave out totals that follow from the others; "
+        f"or {PASS_A_BASIS}"
     )
 
 

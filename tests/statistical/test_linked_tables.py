@@ -1,0 +1,86 @@
+"""CountStep of linked tables, against sums over all people there may be."""
+
+from dataclasses import replace
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import pymc as pm
+from scipy.special import gammaln
+
+import pymc_dapper as pmd
+from pymc_dapper.counts import step as steps
+from pymc_dapper.counts.step import CountStep
+from tests.statistical.test_counts import normalised, z_scores
+
+N, SIZES, SIGMA = 5, (2, 3, 2), 1.5
+RELEASED = np.array([[2.1, -0.4, 1.7], [0.3, 2.6, -1.0]]), np.array([[0.2, 2], [3, 0.1], [0, 1]])
+
+
+def chain():
+    """Columns a, b and c, with noisy tables of a, b and of b, c; all probabilities are unknown."""
+    with pm.Model() as model:
+        p = [pm.Dirichlet(f"p_{k}", np.ones(SIZES[max(k - 1, 0) : k + 1])) for k in range(3)]
+        a = pm.Multinomial("a", n=N, p=p[0])
+        ab = pm.Multinomial("ab", n=a, p=p[1], shape=SIZES[:2])
+        bc = pm.Multinomial("bc", n=ab.sum(axis=0), p=p[2], shape=SIZES[1:])
+        for k, table in enumerate((ab, bc)):
+            pmd.GaussianMechanism(SIGMA).potential(f"noisy_{k}", table, released=RELEASED[k])
+    return model
+
+
+def log_dirichlet_multinomial(counts):
+    """Rows of counts, given their sums, with flat probabilities integrated out."""
+    n, k = counts.sum(axis=-1), counts.shape[-1]
+    return (gammaln(n + 1) + gammaln(k) - gammaln(n + k)).sum(axis=-1)
+
+
+def by_enumeration():
+    """All tables of a, b and of b, c, in one vector each, and their probabilities."""
+    everybody = np.array(list(product(*map(range, SIZES))))
+    cells = np.zeros((len(everybody), 12), dtype=int)
+    cells[np.arange(len(cells)), everybody[:, 0] * 3 + everybody[:, 1]] = 1
+    cells[np.arange(len(cells)), 6 + everybody[:, 1] * 2 + everybody[:, 2]] = 1
+    chosen = combinations_with_replacement(range(len(cells)), N)
+    tables = np.unique([cells[list(each)].sum(axis=0) for each in chosen], axis=0)
+    ab, bc = tables[:, :6].reshape(-1, 2, 3), tables[:, 6:].reshape(-1, 3, 2)
+    logp = log_dirichlet_multinomial(ab.sum(axis=2)[:, None])
+    logp = logp + log_dirichlet_multinomial(ab) + log_dirichlet_multinomial(bc)
+    for table, released in zip((ab, bc), RELEASED, strict=True):
+        logp -= ((released - table) ** 2).sum(axis=(1, 2)) / (2 * SIGMA**2)
+    return tables, normalised(logp)
+
+
+def draws():
+    with chain() as model:
+        p, counts = model.free_RVs[:3], model.free_RVs[3:]
+        step = CountStep(counts, integrate=p)
+        found = pm.sample(
+            draws=3_000,
+            tune=200,
+            chains=2,
+            cores=1,
+            step=[step],
+            random_seed=4,
+            progressbar=False,
+            compute_convergence_checks=False,
+        ).posterior
+    assert "columns of 2 linked tables" in step.describe()
+    return np.concatenate(
+        [found[name].values.reshape(2, 3_000, -1) for name in ("ab", "bc")], axis=-1
+    ).astype(float)
+
+
+def test_linked_tables_agree_with_all_tables_enumerated():
+    assert np.abs(z_scores(draws(), *by_enumeration())).max() < 4
+
+
+def test_moves_of_several_columns_alone_show(monkeypatch):
+    def misread(*arguments):
+        moves = read(*arguments)
+        [linked] = moves.linked
+        several = linked.sets[linked.sets[:, 1] >= 0]
+        return replace(moves, linked=(replace(linked, sets=several),))
+
+    read = steps.moves_of
+    monkeypatch.setattr(steps, "moves_of", misread)
+    assert np.abs(z_scores(draws(), *by_enumeration())).max() > 8
