@@ -202,12 +202,12 @@ def fits(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
     )
 
 
-def options(value: Any, name: str) -> dict[str, Any]:
-    """Check options that are passed on by name; none if None."""
+def options(value: Any, name: str, of: str = "options by name") -> dict[str, Any]:
+    """Check options that are passed on by name, or other things by a name; none if None."""
     if value is None:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise TypeError(f"{name} must be a dict of options by name, got {shown(value)}")
+        raise TypeError(f"{name} must be a dict of {of}, got {shown(value)}")
     return dict(value)
 
 

@@ -98,7 +98,7 @@ def _tables(release: "Release", margins: bool | None, within: Within | None) -> 
     if within is not None and margins is False:
         raise ValueError("within groups dims of one table, but margins=False means several tables")
     if margins or within is not None:
-        return [joint_table(queries, {} if within is None else within)]
+        return [joint_table(queries, within)]
     by_dims = {frozenset(dim for dim in query.dims if dim): query.name for query in queries}
     if margins is None and len(by_dims) > 1:
         one, other, *_ = by_dims.values()

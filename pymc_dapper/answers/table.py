@@ -1,6 +1,6 @@
 """The table of a release: its cells, and the cells that each released value sums."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pymc_dapper.checks import known, shown
+from pymc_dapper.checks import known, options
 from pymc_dapper.releases.margins import Within, margin
 from pymc_dapper.releases.query import Query
 
@@ -84,7 +84,7 @@ def table_of_query(query: Query) -> Table:
     return Table(query.name, dims, shape, coords, (query,), (own,))
 
 
-def joint_table(queries: Sequence[Query], within: Within) -> Table:
+def joint_table(queries: Sequence[Query], within: Within | None) -> Table:
     """Return the table whose margins the queries are.
 
     Raises
@@ -92,8 +92,7 @@ def joint_table(queries: Sequence[Query], within: Within) -> Table:
     TypeError, ValueError
         If an axis of a query has no name, or if ``within`` doesn't fit.
     """
-    if not isinstance(within, Mapping):
-        raise TypeError(f"within must be a dict by dim, got {shown(within)}")
+    within = options(within, "within", "(dim, labels) by dim")
     for query in queries:
         if None in query.dims:
             raise ValueError(f"'{query.name}': margins need a name for each axis of the query")

@@ -32,30 +32,25 @@ class Readings:
     def records(self, rvs: Sequence[TensorVariable]) -> ModelReading:
         """Read how the model depends on records."""
         values = [self.model.rvs_to_values[rv] for rv in rvs]
-        with telling_of_memory("DapperStep", rvs):
-            return self._once(("records", *rvs), lambda: read_model(self.model, values, self.point))
+        return self._once("DapperStep", rvs, lambda: read_model(self.model, values, self.point))
 
     def counts(
         self, rvs: Sequence[TensorVariable], integrated: Sequence[Conditional] = ()
     ) -> CountReading:
         """Read how the model depends on counts, with some parameters integrated out."""
         values = [self.model.rvs_to_values[rv] for rv in rvs]
-        with telling_of_memory("CountStep", rvs):
-            return self._once(
-                ("counts", *rvs, *integrated),
-                lambda: read_counts(self.model, values, integrated),
-            )
+        return self._once(
+            "CountStep", rvs, lambda: read_counts(self.model, values, integrated), *integrated
+        )
 
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:
         """Find the numbers of records that aren't known, and the records of each."""
-        with telling_of_memory("SizeStep", self.model.free_RVs):
-            return self._once(("sizes",), lambda: find_sizes(self.model))
+        return self._once("SizeStep", self.model.free_RVs, lambda: find_sizes(self.model), "all")
 
     def size(self, rv: TensorVariable) -> SizeReading:
         """Read how the model depends on a number of records."""
         value = self.model.rvs_to_values[rv]
-        with telling_of_memory("SizeStep", [rv]):
-            return self._once(("size", rv), lambda: read_size(self.model, value))
+        return self._once("SizeStep", [rv], lambda: read_size(self.model, value))
 
     def can_be_counted(self, rv: TensorVariable) -> bool:
         """Whether a variable is a count on which something else in the model depends."""
@@ -75,16 +70,21 @@ class Readings:
             return []
         try:
             return self._once(
-                ("parameters", *rvs, *present), lambda: read_conditionals(self.model, rvs, present)
+                "ConjugateStep", rvs, lambda: read_conditionals(self.model, rvs, present), *present
             )
         except NotConjugateError:
             return []
 
-    def _once(self, key: tuple[Any, ...], read: Callable[[], Any]) -> Any:
+    def _once(
+        self, step: str, rvs: Sequence[TensorVariable], read: Callable[[], Any], *besides: Any
+    ) -> Any:
+        """Read for a step, given its variables and what else the reading depends on."""
+        key = (step, *rvs, *besides)
         if key not in self._made:
             stage("Reading the model")
             try:
-                self._made[key] = read()
+                with telling_of_memory(step, rvs):
+                    self._made[key] = read()
             except ReadingError as error:
                 self._made[key] = error
         made = self._made[key]

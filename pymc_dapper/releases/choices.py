@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pymc_dapper.checks import about, finite_number, known, real_numbers, shown
+from pymc_dapper.checks import about, finite_number, known, options, real_numbers, shown
 from pymc_dapper.mechanisms import NoisyMaxMechanism, QuantileMechanism
 
 NOISE_OF_MEASURE: dict[str, Any] = {
@@ -97,15 +97,10 @@ def refuse_scores(transformation: Any, scale: float) -> None:
 
 def asked_for(quantiles: Any, names: Sequence[str], noises: Sequence[Any]) -> Mapping[str, Any]:
     """Check that what was asked for is of columns that hold quantiles."""
-    if quantiles is None:
-        return {}
-    if not isinstance(quantiles, Mapping):
-        raise TypeError(
-            f"quantiles must be a dict of (alpha, candidates) by column, got {shown(quantiles)}"
-        )
+    asked = options(quantiles, "quantiles", "(alpha, candidates) by column")
     held = [name for name, noise in zip(names, noises, strict=True) if noise in NOISE_OF_SUMMARY]
-    known(quantiles, held, "quantiles: the query has no quantile in a column")
-    return quantiles
+    known(asked, held, "quantiles: the query has no quantile in a column")
+    return asked
 
 
 def of_summary(

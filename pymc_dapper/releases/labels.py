@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from pymc import Model
 
-from pymc_dapper.checks import different, shown
+from pymc_dapper.checks import different, options, shown
 from pymc_dapper.mechanisms.arguments import named_axes
 
 Label = str | int | float | bool
@@ -32,11 +32,8 @@ def as_coords(what: str, coords: Any) -> dict[str, tuple[Label, ...]]:
     TypeError, ValueError
         If labels aren't strings or numbers, or if one is there twice.
     """
-    if coords is None:
-        return {}
-    if not isinstance(coords, Mapping) or not all(isinstance(dim, str) for dim in coords):
-        raise TypeError(f"{what} coords must be a dict of labels by dim, got {shown(coords)}")
-    return {dim: as_labels(f"{what} coords of '{dim}'", labels) for dim, labels in coords.items()}
+    given = options(coords, f"{what} coords", "labels by dim")
+    return {dim: as_labels(f"{what} coords of '{dim}'", labels) for dim, labels in given.items()}
 
 
 def check_used(coords: Coords, dims: Iterable[str | None], otherwise: str) -> None:

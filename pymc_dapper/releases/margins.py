@@ -8,14 +8,14 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.backend.named_dims import as_plain, has_named_dims
-from pymc_dapper.checks import names, shown
+from pymc_dapper.checks import names, options, shown
 from pymc_dapper.releases.query import Query
 
 Within = Mapping[str, tuple[str, Sequence[Any]]]
 """For a dim that groups another: the other dim, and the group of each of its entries."""
 
 
-def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any:
+def margin(query: Query, table: Any, dims: Sequence[str], within: Within | None) -> Any:
     """Sum a table over all dims that a query doesn't have.
 
     Parameters
@@ -26,7 +26,7 @@ def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any
         The table.
     dims : sequence of str
         Its dims.
-    within : mapping
+    within : mapping, optional
         As of `Release.margins`.
 
     Returns
@@ -51,8 +51,7 @@ def margin(query: Query, table: Any, dims: Sequence[str], within: Within) -> Any
         if set(named.type.dims) != set(left):
             raise ValueError(f"dims must be those of the table, {named.type.dims}, got {left}")
         table = as_plain(named.transpose(*left))
-    if not isinstance(within, Mapping):
-        raise TypeError(f"within must be a dict by dim, got {shown(within)}")
+    within = options(within, "within", "(dim, labels) by dim")
     for dim in query.dims:
         if dim is None:
             raise ValueError(f"'{query.name}': margins need a name for each axis of the query")

@@ -182,7 +182,7 @@ class Release:
         TypeError, ValueError
             If a query has a dim that the table doesn't have, and that groups none of the table's.
         """
-        return {query.name: margin(query, table, dims, within or {}) for query in self}
+        return {query.name: margin(query, table, dims, within) for query in self}
 
     def posterior(
         self,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pymc_dapper.checks import about, different, finite_number, known, names, shown
+from pymc_dapper.checks import about, different, finite_number, known, names, options, shown
 from pymc_dapper.mechanisms import IntervalQuantileMechanism, Mechanism
 from pymc_dapper.releases.noise import NOISE
 
@@ -71,9 +71,7 @@ def tumult_mechanisms(
             f"noise_info has {len(told)} noises, but values has {len(columns)} columns: "
             "each column must have one. (A mean is a ratio of two noisy numbers: release both)"
         )
-    asked = {} if quantiles is None else quantiles
-    if not isinstance(asked, Mapping):
-        raise TypeError(f"quantiles must be a dict by column, got {shown(quantiles)}")
+    asked = options(quantiles, "quantiles", "(quantile, low, high) by column")
     known(asked, columns, "quantiles: there is no column")
     return {
         name: _mechanism(name, each, asked.get(name))
