@@ -19,6 +19,7 @@ from benchmarks import (
     clique_tables,
     first_draws,
     measure,
+    measured_records,
     microdata,
     microdata_coverage,
     microdata_peers,
@@ -31,6 +32,8 @@ from benchmarks import (
     untuned,
 )
 from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.graphs.view import view_of
+from pymc_dapper.interweaving.reading.measured import laws_given_measurements
 from pymc_dapper.kernels.effective_draws import effective_draws
 from tests.broken import edited
 
@@ -366,6 +369,13 @@ def test_the_table_of_an_unknown_number_has_a_ratio_to_reversible_jumps():
     ]
     *_, ours, _ = unknown_number.table(found).splitlines()
     assert ours == "| normal law | pmd.sample | 0.5 | 900 (mu) | 1200 | 20 | 1001 ± 15 |"
+
+
+@pytest.mark.parametrize("name", measured_records.MODELS)
+def test_records_of_all_models_of_measurements_are_read_as_measured(name):
+    model = measured_records.with_sums(measured_records.MODELS[name])
+    laws = laws_given_measurements(view_of(model), [model["x"], model["y"]])
+    assert list(laws) == [model["x"]]
 
 
 def test_sweeps_over_people_and_those_by_hand_take_as_many_proposals():

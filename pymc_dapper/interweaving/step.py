@@ -58,7 +58,8 @@ class InterweaveStep(Step):
 
     If records have at most 16 values, and each has a released answer (randomised response), they
     are integrated out: theta moves given the release, with the noise of the records' conditional
-    distribution held fixed.
+    distribution held fixed. So it does for normal records of which something public is observed,
+    such as a measurement w ~ Normal(a + b * x, s): its parameters move, too.
 
     If released sums are nearly exact, this isn't enough. If tuning then finds a long memory of
     parameters or sums, parameters also move together with the records' frame (their mean and the
@@ -77,7 +78,7 @@ class InterweaveStep(Step):
     ----------
     vars : variable or sequence of variables
         The parameters: continuous free random variables (or their value variables). Those that the
-        records' prior doesn't depend on are left to other steps. Numbers of records
+        records' law doesn't depend on are left to other steps. Numbers of records
         (:func:`~pymc_dapper.present`) may be among them: they move with the parameters.
     records : variable or sequence of variables, optional
         The records that follow. Those whose prior doesn't depend on the parameters, directly or
@@ -192,6 +193,7 @@ class InterweaveStep(Step):
         self._given = self._given_of(reading)
         self._givens = [self._given]
         moving = {x.name for x in (*reading.parameters, *reading.numbers)}
+        self._stay = [x for x in self._moved if x.name not in moving]
         self._will_move([x for x in self._moved if x.name in moving])
         # With room for absent records, these would be part of the frame.
         dense = [x for x in followers if has_density(model.values_to_rvs[x].owner)]
@@ -210,9 +212,9 @@ class InterweaveStep(Step):
     def _add_kind(self, reading: NonCentredModel, given: Given, checked: CheckedNoise) -> None:
         moving = (*reading.moving, *reading.numbers)
         dim = int(sum(np.prod(x.type.shape) for x in moving))
-        moves = compile_moves(reading, compile_kwargs=self._options)
+        move, costs = compile_moves(reading, compile_kwargs=self._options)
         names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
-        kind = Kind(reading, moves.function, moves.costs, given, dim, names)
+        kind = Kind(reading, move, costs, given, dim, names)
         self._check_compiled(kind, checked)
         self._kinds.append(kind)
 
@@ -246,7 +248,7 @@ class InterweaveStep(Step):
         uniforms = [*checked.uniforms, np.full(n, 0.5)] if n else checked.uniforms
         *_, path, [log_density] = kind.call(state, uniforms, fit, 0, rng)
         log_density -= path[0, kind.dim - n :].sum()  # the Jacobian of a number's logarithm
-        log_density -= kind.reading.log_volume(path[0, : kind.dim - n])
+        log_density -= kind.reading.log_volume(path[0, : kind.dim - n], np)
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
             raise miscompiled(
                 "the compiled log-density is", float(log_density), checked.log_density
@@ -280,8 +282,8 @@ class InterweaveStep(Step):
                 "Moved with their mean and covariance, too, if tuning mixes poorly: "
                 + ", ".join(f"'{name}'" for name in framed)
             )
-        if reading.left_alone:
-            names = ", ".join(f"'{name}'" for name in reading.left_alone)
+        if self._stay:
+            names = self._quoted(self._stay)
             lines.append(
                 f"Left to other steps, since the records' prior doesn't depend on it: {names}"
             )

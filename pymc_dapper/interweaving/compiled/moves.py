@@ -1,6 +1,6 @@
 """The compiled move of parameters and records, with the records' noise held fixed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache, reduce
 from math import prod
 from typing import Any, NamedTuple
@@ -28,7 +28,6 @@ from pymc_dapper.interweaving.kernels.moves import (
 )
 from pymc_dapper.interweaving.kernels.tuning import Costs, counted
 from pymc_dapper.interweaving.reading import NonCentredModel
-from pymc_dapper.interweaving.reading.coordinates import Coordinates
 from pymc_dapper.steps.base import Given
 
 LARGEST_NUMBER = 2**31 - 1
@@ -36,17 +35,10 @@ ROUNDING = 1e-6
 """Records that come back from their noise by less precisely aren't moved."""
 
 
-class CompiledMoves(NamedTuple):
-    """Moves as a compiled function, with their cost."""
-
-    function: JitFunction
-    costs: Costs
-
-
 def compile_moves(
     reading: NonCentredModel, *, compile_kwargs: dict[str, Any] | None = None
-) -> CompiledMoves:
-    """Compile the moves of a model's parameters.
+) -> tuple[JitFunction, Costs]:
+    """Compile the moves of a model's parameters, and count their cost.
 
     The function is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
     *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all values
@@ -76,7 +68,7 @@ def compile_moves(
     )
     if reading.numbers:  # maps log(n + u) to n + u
         log_density = log_density + theta[-len(reading.numbers) :].sum()
-    log_density = log_density + _log_volume(theta, reading)
+    log_density = log_density + reading.log_volume(theta, pt)
     context = frontier([theta], log_density)
     graph = rewritten([theta, *context], [log_density], mode)
     op = ParameterMoves(graph)
@@ -110,38 +102,20 @@ def compile_moves(
     if joins_operations(mode):  # operations are counted as all modes have them
         graph = rewritten([theta, *context], [log_density], mode.excluding(*JOINING))
     costs = counted(nanoseconds(graph), nanoseconds(set_up), n_entries, n_moving)
-    return CompiledMoves(function, costs)
+    return function, costs
 
 
 def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVariable]:
     """Split a flat vector of all moved values and the logarithms of numbers."""
     pieces = [
         coordinates.value(own, pt).reshape(x.type.shape).astype(x.dtype)
-        for x, coordinates, own in _coordinates(flat, reading)
+        for x, coordinates, own in reading.parts(flat)
     ]
     for k, n in enumerate(reading.numbers, sum(prod(x.type.shape) for x in reading.moving)):
         # Of records that there is no room for, there may be too many for an integer.
         whole = pt.minimum(pt.floor(pt.exp(flat[k])), LARGEST_NUMBER)
         pieces.append(whole.astype(n.dtype))
     return pieces
-
-
-def _log_volume(flat: TensorVariable, reading: NonCentredModel) -> TensorVariable:
-    """Logarithm of the derivative of the moved values, by their coordinates."""
-    volumes = (each.log_volume(own, pt) for _, each, own in _coordinates(flat, reading))
-    return pt.add(0.0, *volumes)
-
-
-def _coordinates(
-    flat: TensorVariable, reading: NonCentredModel
-) -> Iterator[tuple[TensorVariable, Coordinates, TensorVariable]]:
-    """Split a flat vector: each moved value except numbers, its coordinates, and its part."""
-    start = 0
-    for x, coordinates in zip(reading.moving, reading.coordinates, strict=True):
-        size = prod(x.type.shape)
-        own = pt.specify_shape(flat[start : start + size], (size,))
-        yield x, coordinates, own
-        start += size
 
 
 def _come_back(reading: NonCentredModel) -> TensorVariable:

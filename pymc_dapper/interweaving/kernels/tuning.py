@@ -76,16 +76,12 @@ def beside(fit: Fit, start: np.ndarray, n: int) -> Fit:
     The frame is taken as independent of the parameters, with a standard deviation of 1 / sqrt(n).
     ``start`` is the present value of all.
     """
-    known, dim = len(fit.location), len(start)
-    rest = unfitted(start[known:])
-    factor = np.eye(dim)
-    factor[:known, :known] = fit.factor
-    return Fit(
-        np.concatenate([fit.location, rest.location]),
-        np.concatenate([fit.scale, rest.scale / np.sqrt(n)]),
-        np.concatenate([fit.skewness, rest.skewness]),
-        factor,
-    )
+    known, both = len(fit.location), unfitted(start)
+    both.scale[:] /= np.sqrt(n)
+    for old, new in zip(fit[:3], both[:3], strict=True):
+        new[:known] = old
+    both.factor[:known, :known] = fit.factor
+    return both
 
 
 def fit_draws(draws: np.ndarray) -> Fit:

@@ -83,7 +83,6 @@ def read_conditional_noise(
         view=view,
         data=view.data_in(graphs),
         parameters=tuple(own),
-        left_alone=tuple(model.values_to_rvs[x].name for x in parameters if x not in moving),
         records=reading.records,
         uniforms=(uniforms,),
         noise=(noise,) * len(records),

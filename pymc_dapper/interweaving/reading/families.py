@@ -61,6 +61,7 @@ def location_scale(
 
 
 LOCATION_AND_SCALE = location_scale(lambda location, scale: (location, scale))
+NORMAL = replace(LOCATION_AND_SCALE, is_normal=True)
 SCALE = location_scale(lambda scale, *_: (pt.zeros(()), scale))
 SCALE_AFTER_SHAPE = location_scale(lambda _, scale: (pt.zeros(()), scale))
 LOG_NORMAL = location_scale(lambda mu, sigma: (mu, sigma), of_logarithm=True)
@@ -124,7 +125,7 @@ def _location_and_cholesky(location: int, covariance: int) -> RecordMap:
 
 
 RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
-    laws.NormalRV: (replace(LOCATION_AND_SCALE, is_normal=True), None),
+    laws.NormalRV: (NORMAL, None),
     laws.LaplaceRV: (LOCATION_AND_SCALE, None),
     laws.LogisticRV: (LOCATION_AND_SCALE, None),
     laws.CauchyRV: (LOCATION_AND_SCALE, None),

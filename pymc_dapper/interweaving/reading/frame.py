@@ -88,9 +88,10 @@ def read_frame(
     moved = [new[x] for x in framed]
 
     factors = view.dependent_factors([x for x, own in view.values.items() if own in moving])
-    for name in reading.names(list(noise_of)):
+    for name in {*reading.names(list(noise_of))}.difference(reading.factors):
         del factors[name]
-    total = pt.add(*(x.sum() for x in factors.values()))
+    law = [reading.log_law] if of_noise and reading.log_law is not None else []
+    total = pt.add(*(x.sum() for x in factors.values()), *(-x for x in law))
     [total] = rebuild([total], new)
     normal = [x in noise_of for x in framed for _ in _columns(x)]
     log_law = log_volume + _log_normal(to_frame, normal, fixed)
@@ -104,13 +105,12 @@ def read_frame(
         view=view,
         data=view.data_in(graphs),
         parameters=reading.parameters,
-        left_alone=reading.left_alone,
         records=tuple(framed),
         noise=(noise,) * len(framed),
         proposed=proposed,
         moved_records=tuple(moved),
         log_density=log_density,
-        log_law=-present_log_law,
+        log_law=pt.add(*law, -present_log_law),
         factors=tuple(factors),
         given=view.values_in(graphs, but=(*reading.parameters, *framed)),
         frame=frame,

@@ -1,7 +1,6 @@
 """Read a model in terms of the records' noise instead of the records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -20,7 +19,9 @@ from pymc_dapper.interweaving.reading.conditional_noise import (
     prior_is_valid,
     read_conditional_noise,
 )
+from pymc_dapper.interweaving.reading.families import NORMAL
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
+from pymc_dapper.interweaving.reading.measured import Laws, laws_given_measurements, log_law_of
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.sizes.reading.model import NumberedRecords, see
 
@@ -35,9 +36,10 @@ def read_non_centred(
     """Write records as a function of parameters, both given as value variables, and noise.
 
     The noise is that of the records' prior. If records have few values and factors of their own, it
-    is that of their conditional distribution (:func:`read_conditional_noise`). ``point`` gives
-    shapes. ``read_records`` reads the model's records, if that was not done before. Without
-    records, the parameters are read alone.
+    is that of their conditional distribution (:func:`read_conditional_noise`); if real numbers are
+    measured, of their law given this (:func:`laws_given_measurements`). ``point`` gives shapes.
+    ``read_records`` reads the model's records, if that was not done before. Without records, the
+    parameters are read alone.
 
     Raises
     ------
@@ -57,13 +59,12 @@ def read_non_centred(
     conditional = read_conditional_noise(model, parameters, records, point, read_records)
     if conditional is not None:
         return conditional
-    moving, moved = _who_moves_whom(view, parameters, rvs)
+    laws = laws_given_measurements(view, rvs, numbers)
+    moving, moved = _who_moves_whom(view, parameters, rvs, laws)
     if not moved:
         raise ReadingError(_nothing_moves(model, everything, rvs))
     numbers = {x: seen for x, seen in numbers.items() if not set(seen.rvs).isdisjoint(moved)}
-    left_alone = [x for x in everything if x not in (*moving, *numbers)]
-    names = tuple(model.values_to_rvs[x].name for x in left_alone)
-    return replace(_read_moved(view, moving, moved, numbers), left_alone=names)
+    return _read_moved(view, moving, moved, numbers, laws)
 
 
 def _read_moved(
@@ -71,6 +72,7 @@ def _read_moved(
     moving: Sequence[TensorVariable],
     moved: Sequence[TensorVariable],
     numbers: Mapping[TensorVariable, NumberedRecords],
+    laws: Laws,
 ) -> NonCentredModel:
     """Read the records that parameters move, and the numbers of these records."""
     own, own_numbers = (tuple(view.values[x] for x in each) for each in (moving, numbers))
@@ -87,8 +89,12 @@ def _read_moved(
     there = {
         rv: new_numbers[view.values[value]] for value, seen in numbers.items() for rv in seen.rvs
     }
-    written = _write_records(view, moved, new, there)
-    log_density, factors = _without_priors(view, moved, new | new_numbers)
+    written = _write_records(view, moved, new, there, laws)
+    by_prior = [rv for rv in moved if rv not in laws]
+    log_density, factors = _without_priors(view, by_prior, new | new_numbers)
+    log_law = log_law_of(view, laws, moved)
+    if log_law is not None:
+        log_density = log_density - rebuild([log_law], new)[0]
     room = [n <= seen.room for seen, n in zip(numbers.values(), proposed_numbers, strict=True)]
     # A statistic that clips its records would take an infinite one for a large one.
     possible = reduce(pt.and_, [*written.finite, *room], prior_is_valid(view, moved, new))
@@ -105,6 +111,7 @@ def _read_moved(
         proposed=tuple(proposed),
         moved_records=tuple(written.records),
         log_density=log_density,
+        log_law=log_law,
         factors=tuple(factors),
         given=view.values_in(graphs, but=(*own, *own_numbers, *moved_values)),
         numbers=own_numbers,
@@ -128,6 +135,7 @@ def _write_records(
     moved: Sequence[TensorVariable],
     new: dict[Variable, Variable],
     there: Mapping[TensorVariable, TensorVariable],
+    laws: Laws,
 ) -> _Written:
     """Write each variable of the records with the proposed parameters, and add it to ``new``.
 
@@ -137,9 +145,10 @@ def _write_records(
     uniforms, noise, records, finite, normal = [], [], [], [], []
     for rv in moved:
         value, node = view.values[model.rvs_to_values[rv]], rv.owner
-        present = view.at_values(parameters_of(node))
+        present = laws.get(rv) or view.at_values(parameters_of(node))
         shifted = rebuild(present, new)
-        rule = _map_of(rv, [a is not b for a, b in zip(present, shifted, strict=True)])
+        which = [a is not b for a, b in zip(present, shifted, strict=True)]
+        rule = NORMAL if rv in laws else _map_of(rv, which)
         normal.append(rule.is_normal)
         uniform = None
         if rule.has_jumps or not rv.dtype.startswith("float"):
@@ -191,10 +200,9 @@ def read_movable(
     def moving(rvs: Sequence[TensorVariable]) -> NonCentredModel | None:
         values = [model.rvs_to_values[rv] for rv in rvs]
         try:
-            reading = read_non_centred(model, values, record_values, point, read_records)
+            return read_non_centred(model, values, record_values, point, read_records)
         except ReadingError:
             return None
-        return replace(reading, left_alone=())
 
     together = moving(parameters)
     # If that fails, it may be because of one of them only.
@@ -215,7 +223,10 @@ def can_interweave(
 
 
 def _who_moves_whom(
-    view: ModelView, parameters: Sequence[TensorVariable], rvs: Sequence[TensorVariable]
+    view: ModelView,
+    parameters: Sequence[TensorVariable],
+    rvs: Sequence[TensorVariable],
+    laws: Laws,
 ) -> tuple[list[TensorVariable], list[TensorVariable]]:
     """Value variables of the parameters that move records, and the records that they move."""
     moving: set[TensorVariable] = set()
@@ -224,7 +235,7 @@ def _who_moves_whom(
     # In the model's order a variable comes after those it depends on.
     model = view.model
     for rv in (rv for rv in model.free_RVs if rv in rvs):
-        inputs = view.values_in(view.at_values(parameters_of(rv.owner)))
+        inputs = view.values_in(laws.get(rv) or view.at_values(parameters_of(rv.owner)))
         movers = {x for x in parameters if view.values[x] in inputs}
         for earlier in moved:
             if view.values[model.rvs_to_values[earlier]] in inputs:

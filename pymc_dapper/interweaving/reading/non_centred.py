@@ -1,14 +1,15 @@
 """A model in terms of the records' noise, or of their frame (mean and covariance)."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from types import ModuleType
 
-import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.view import Reading
-from pymc_dapper.interweaving.reading.coordinates import ITSELF, Coordinates, coordinates_of
+from pymc_dapper.interweaving.reading.coordinates import ITSELF, Array, Coordinates, coordinates_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +27,6 @@ class NonCentredModel(Reading):
     """Names of these factors."""
     given: tuple[TensorVariable, ...]
     """Value variables of all else that the graphs depend on."""
-    left_alone: tuple[str, ...] = ()
-    """Names of the parameters that were asked for and don't move any record."""
     records: tuple[TensorVariable, ...] = ()
     """Value variables of the records that the parameters move, with static shapes."""
     uniforms: tuple[TensorVariable, ...] = ()
@@ -37,8 +36,8 @@ class NonCentredModel(Reading):
     moved_records: tuple[TensorVariable, ...] = ()
     """The records at the proposed parameters and the present noise."""
     log_law: TensorVariable | None = None
-    """Log-density of the present records under the law whose noise is held fixed. None if that is
-    their prior, which is then left out of the factors."""
+    """Log-density of the present records under the law whose noise is held fixed, but of those for
+    which that is their prior, which is left out of the factors. None if it is for all."""
     frame: TensorVariable | None = None
     """Coordinates of the records that move besides the parameters, a vector computed from the
     records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. The rest of
@@ -61,8 +60,14 @@ class NonCentredModel(Reading):
         own = tuple(coordinates_of(self.model, x.name) for x in self.parameters)
         return own if self.frame is None else (*own, ITSELF)
 
-    def log_volume(self, flat: np.ndarray) -> float:
+    def parts(self, flat: Array) -> Iterator[tuple[TensorVariable, Coordinates, Array]]:
+        """Split a flat vector: each moved variable except numbers, its coordinates, its part."""
+        start = 0
+        for x, coordinates in zip(self.moving, self.coordinates, strict=True):
+            size = prod(x.type.shape)
+            yield x, coordinates, flat[start : start + size]
+            start += size
+
+    def log_volume(self, flat: Array, xp: ModuleType) -> Array:
         """Logarithm of the derivative by the coordinates of moved variables except numbers."""
-        stops = np.cumsum([prod(x.type.shape) for x in self.moving])[:-1]
-        parts = zip(self.coordinates, np.split(flat, stops), strict=True)
-        return float(sum(coordinates.log_volume(own, np) for coordinates, own in parts))
+        return sum(coordinates.log_volume(own, xp) for _, coordinates, own in self.parts(flat))
