@@ -296,21 +296,17 @@ def _arrays_of_rows(
     """Return the arrays from which rows of contributions are made, and how."""
     if isinstance(rows, RowsByBlock):
         arrays = [*reading.records, *proposed, *rows.covariates, *rows.context]
-        return arrays, _computed(rows, len(proposed), mode)
+        return arrays, ComputedRows(
+            n_columns=rows.contributions.type.shape[1],
+            records_in_block=rows.records_in_block,
+            graph=rewritten(rows.inputs, [rows.contributions], mode),
+            n_variables=len(proposed),
+            n_covariates=len(rows.covariates),
+            n_context=len(rows.context),
+        )
     present = contributions(sums) if sums else nothing(reading.n_records)
     to_proposed = dict(zip(reading.records, proposed, strict=True))
     return [present, *rebuild([present], to_proposed)], MatrixRows(present.type.shape[1] or 0)
-
-
-def _computed(rows: RowsByBlock, n_variables: int, mode: Mode) -> ComputedRows:
-    return ComputedRows(
-        n_columns=rows.contributions.type.shape[1],
-        records_in_block=rows.records_in_block,
-        graph=rewritten(rows.inputs, [rows.contributions], mode),
-        n_variables=n_variables,
-        n_covariates=len(rows.covariates),
-        n_context=len(rows.context),
-    )
 
 
 def _releases(ranks: ByRanks) -> Releases:

@@ -211,18 +211,12 @@ def _by_value(contributions: _Contributions, law: FiniteLaw) -> Exchange | None:
     if not all(_allow_pairs(rows, possible[groups == k]) for k, rows in enumerate(points)):
         raise _unreached(contributions.reading, known)
     # Number the joint contributions of pairs. Most groups differ only in where they contribute.
-    numbered: dict[bytes, int] = {}
-    tables: list[Indices] = []
-    kinds = []
-    for rows in points:
-        together = _rounded(rows[:, None] + rows[None]).reshape(len(rows) ** 2, -1)
-        _, numbers = np.unique(together, axis=0, return_inverse=True)
-        table = numbers.reshape(len(rows), len(rows)).astype(np.int64)
-        kinds.append(numbered.setdefault(table.tobytes(), len(tables)))
-        if kinds[-1] == len(tables):
-            tables.append(table)
+    k = points.shape[1]
+    pairs = (_rounded(rows[:, None] + rows[None]).reshape(k**2, -1) for rows in points)
+    tables = [np.unique(rows, axis=0, return_inverse=True)[1].ravel() for rows in pairs]
+    kinds, different = _grouped(np.array(tables))
     kind = np.array([*kinds, 0])[groups]  # any, for those that take no part
-    return ByValue(known, groups, law, np.array(tables), kind)
+    return ByValue(known, groups, law, different.reshape(-1, k, k), kind)
 
 
 def _by_swap(
@@ -321,11 +315,11 @@ def _rounded(x: Array) -> Array:
     return np.round(x, digits) + 0.0  # no negative zero
 
 
-def _grouped(rows: Array) -> tuple[Indices, Array]:
+def _grouped(rows: np.ndarray) -> tuple[Indices, np.ndarray]:
     """Give equal rows a number, and zero rows -1; also return the row of each number."""
     numbers: dict[bytes, int] = {}
     groups = np.full(len(rows), -1)
-    shapes: list[Array] = []
+    shapes: list[np.ndarray] = []
     for k in np.flatnonzero(np.any(rows != 0, axis=1)):
         groups[k] = numbers.setdefault(rows[k].tobytes(), len(shapes))
         if groups[k] == len(shapes):

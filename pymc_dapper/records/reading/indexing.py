@@ -16,7 +16,13 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows, SumOverRecords
-from pymc_dapper.records.reading.rules import common_rows, follow_records, mixes, single_record
+from pymc_dapper.records.reading.rules import (
+    common_rows,
+    follow_records,
+    mixes,
+    order_of,
+    single_record,
+)
 
 
 @follow_records.register(Subtensor)
@@ -30,8 +36,8 @@ def _slice(op: Subtensor, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     if rows.axis >= len(indices) or indices[rows.axis] == slice(None):
         return [Rows(axis, rows.records)]
     if not isinstance(indices[rows.axis], slice):
-        return [single_record(node.outputs[0], _order(x, rows)[indices[rows.axis]])]
-    return [Rows(axis, _order(x, rows)[indices[rows.axis]])]
+        return [single_record(node.outputs[0], order_of(x, rows)[indices[rows.axis]])]
+    return [Rows(axis, order_of(x, rows)[indices[rows.axis]])]
 
 
 @follow_records.register(AdvancedSubtensor)
@@ -56,7 +62,7 @@ def _look_up(op: AdvancedSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
     if rows.axis not in advanced or isinstance(role_of.get(indices[rows.axis], Fixed()), Rows):
         raise mixes(node, "looks up one record by the value of another")
     # Records picked by a public index; where it is 0, 1, ..., n - 1, each record's own entry.
-    picked = _pick(node, _order(table, rows), indices[rows.axis], ndim)
+    picked = _pick(node, order_of(table, rows), indices[rows.axis], ndim)
     if by_index is not None:
         picked = common_rows(node, [picked, by_index])
     return [Rows(start + picked.axis, picked.records)]
@@ -164,11 +170,6 @@ def _rows_of_indices(
         if isinstance(role := role_of.get(indices[k], Fixed()), Rows)
     ]
     return common_rows(node, rows) if rows else None
-
-
-def _order(x: TensorVariable, rows: Rows) -> TensorVariable:
-    """Return the record on which each slice of ``x`` depends."""
-    return pt.arange(x.shape[rows.axis]) if rows.records is None else rows.records
 
 
 def _is_identity(index: TensorVariable, length: int) -> bool:

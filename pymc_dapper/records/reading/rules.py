@@ -96,6 +96,11 @@ def single_record(value: TensorVariable, record: TensorVariable) -> SumOverRecor
     return SumOverRecords(value[None], record[None])
 
 
+def order_of(x: TensorVariable, rows: Rows) -> TensorVariable:
+    """Return the record on which each slice of ``x`` depends."""
+    return pt.arange(x.shape[rows.axis]) if rows.records is None else rows.records
+
+
 def _same_order(a: TensorVariable | None, b: TensorVariable | None) -> bool:
     if a is None or b is None:
         return a is b
@@ -209,11 +214,7 @@ def _dense(x: Variable) -> TensorVariable:
 def _dimshuffle(op: DimShuffle, node: Apply, roles: Sequence[Role]) -> Sequence[Role]:
     rows = common_rows(node, roles)
     if rows.axis not in op.new_order:
-        return [
-            single_record(
-                node.outputs[0], (pt.arange(1) if rows.records is None else rows.records)[0]
-            )
-        ]
+        return [single_record(node.outputs[0], order_of(node.inputs[0], rows)[0])]
     return [Rows(op.new_order.index(rows.axis), rows.records)]
 
 
