@@ -73,6 +73,7 @@ def read_by_entry(model: Model, rv: TensorVariable) -> TableReading:
         read=read,
         seen={},
         answers=answers,
+        given=((),),
         rows=DistinctRows(np.arange(n), np.ones(n, dtype=np.int64), np.arange(n)),
         by_entry=law.log_scale + pt.log(pt.add(*law.weights)),
     )

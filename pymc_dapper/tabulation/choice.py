@@ -20,6 +20,9 @@ from pymc_dapper.tabulation.reading import TableReading
 
 RECORDS_PER_CELL = 150
 """A table's sweep takes as long per cell as a sweep over this number of records."""
+LINKED_PER_CELL = 10
+"""The same number of tables that are linked by variables in common: chains of people with so many
+columns mix badly."""
 CELLS_PER_RECORD = 16
 """Records are integrated out if no more terms than this are added up for each of them."""
 OF_NUMBERS = 100
@@ -128,7 +131,8 @@ def _is_cheaper(reading: TableReading, *, by_itself: bool) -> bool:
     parameters = {reading.read.placeholders.get(rv) for rv in reading.model.free_RVs}
     known = parameters.isdisjoint(ancestors(list(reading.answers.values()))) or not by_itself
     factor = 1 if _are_categories(reading) and known else OF_NUMBERS
-    return reading.n > factor * RECORDS_PER_CELL * reading.n_cells
+    per_cell = LINKED_PER_CELL if len(reading.tables) > 1 else RECORDS_PER_CELL
+    return reading.n > factor * per_cell * reading.n_cells
 
 
 def _are_counts(reading: TableReading) -> bool:

@@ -34,6 +34,13 @@ from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
 from pymc_dapper.tabulation.at_cells import AtCells
+from pymc_dapper.tabulation.cliques import (
+    Given,
+    all_earlier,
+    cliques,
+    given_of,
+    is_known_exactly,
+)
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.long_form import LongForm
 from pymc_dapper.tabulation.picked import of_all_records
@@ -42,7 +49,10 @@ from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 NOT_FEW_VALUES = "not of a discrete distribution with few values"
 """Why some variables can't be counted."""
 MOST_VALUES = 256
-"""Joint values of a record's variables that a table may have cells for."""
+"""Values of a variable that are looked at one by one; joint ones, where records are integrated
+out."""
+MOST_CELLS = 4096
+"""Joint values of its variables that a table may have cells for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +144,8 @@ class TableReading:
     observed variables, and statistics of mechanisms."""
     answers: dict[str, TensorVariable]
     """Factors with a value for each record, by name."""
+    given: Given
+    """Of each variable: the earlier ones that it is counted together with, by their numbers."""
     rows: DistinctRows
     """The distinct rows of public data."""
     public: tuple[PublicArray, ...] = ()
@@ -152,14 +164,14 @@ class TableReading:
         return prod(self.shape)
 
     @property
-    def n_values(self) -> int:
-        """Number of joint values of a record."""
-        return prod(map(len, self.supports))
+    def tables(self) -> list[tuple[int, ...]]:
+        """The variables of each table that isn't a margin of a later one."""
+        return cliques(self.given)
 
     @property
     def n_cells(self) -> int:
         """Number of cells: of rows, times values."""
-        return len(self.rows) * self.n_values
+        return sum(prod(self.shape_of(table)) for table in self.tables)
 
     @property
     def sums(self) -> list[RecordSum]:
@@ -171,28 +183,42 @@ class TableReading:
         """The records, for messages."""
         return ", ".join(f"'{rv.name}'" for rv in self.rvs)
 
-    def count(self, indices: Sequence[np.ndarray]) -> np.ndarray:
-        """Count records by row, and by the values of the first variables: which of these each has.
+    def shape_of(self, table: Sequence[int]) -> tuple[int, ...]:
+        """Return the number of rows, and of the values of some variables."""
+        return (len(self.rows), *(len(self.supports[k]) for k in table))
 
-        Shape (number of rows, numbers of values).
+    def seen_by(self, graph: TensorVariable) -> list[int]:
+        """Return which variables a graph depends on."""
+        beneath = set(ancestors([graph]))
+        return [k for k, x in enumerate(self.records) if x in beneath]
+
+    def table_with(self, graph: TensorVariable) -> tuple[int, ...]:
+        """Return the smallest table of all variables that a graph depends on."""
+        seen = set(self.seen_by(graph))
+        return min((x for x in self.tables if seen <= set(x)), key=lambda x: prod(self.shape_of(x)))
+
+    def count(self, table: Sequence[int], indices: Sequence[np.ndarray]) -> np.ndarray:
+        """Count records by row, and by the values of a table's variables.
+
+        ``indices`` has which of its values each record has, for each variable of a reading. Shape
+        (number of rows, numbers of values).
         """
-        shape = (len(self.rows), *map(len, self.supports[: len(indices)]))
+        shape = self.shape_of(table)
         own = np.zeros(self.n, dtype=np.int64) if self.rows.own is None else self.rows.own
-        cells = np.ravel_multi_index((own, *indices), shape)
+        cells = np.ravel_multi_index((own, *(indices[k] for k in table)), shape)
         return np.bincount(cells, minlength=prod(shape)).reshape(shape)
 
     def at_cells(
-        self, graph: TensorVariable, n_variables: int, rows: slice = slice(None)
+        self, graph: TensorVariable, table: Sequence[int], cells: slice = slice(None)
     ) -> TensorVariable:
         """Rewrite a graph with an entry for each record along its first axis.
 
-        It is given one for each cell: of distinct rows, or some of them, by values of the first so
-        many variables.
+        It is given one for each cell, or some of them: of distinct rows, by values of a table's
+        variables.
         """
         public = {(x.array, x.axis): x.at_rows for x in self.public}
-        values = cell_values(self.supports[:n_variables])
-        chosen = np.arange(len(self.rows))[rows]
-        which = np.repeat(chosen, len(values))
+        values = cell_values([self.supports[k] for k in table])
+        which, value = np.divmod(np.arange(len(self.rows) * len(values))[cells], len(values))
         as_they_are = np.array_equal(which, np.arange(len(self.rows)))
 
         def leaf(x: TensorVariable, axis: int) -> TensorVariable:
@@ -203,10 +229,9 @@ class TableReading:
                 return pt.constant(found.data.take(which, axis=axis))
             return found.take(pt.constant(which), axis=axis)
 
-        of_cells = np.tile(values, (len(chosen), 1)).T
         at: dict[Variable, TensorVariable] = {
-            x: pt.constant(column.astype(x.dtype))
-            for x, column in zip(self.records, of_cells, strict=False)
+            self.records[k]: pt.constant(column.astype(self.records[k].dtype))
+            for k, column in zip(table, values[value].T, strict=True)
         }
         written = AtCells(self.n, len(which), at, leaf).rewrite(graph)
         known = {x.array for x in self.public if x.array not in ancestors([x.at_rows])}
@@ -243,6 +268,7 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         _check_independence(rv, p, read.records)
     seen: dict[Variable, SumGraph] = {}
     answers: dict[str, TensorVariable] = {}
+    parts: list[SumGraph] = []
 
     def follow(name: str, variable: TensorVariable) -> SumGraph | TensorVariable:
         part = _follow(name, read([variable])[0], read)
@@ -253,6 +279,7 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     for variable in (*model.potentials, *model.deterministics):
         part = follow(variable.name, variable)
         if isinstance(part, SumGraph):
+            parts.append(part)
             continue
         if variable in model.deterministics:
             raise TabulationError(f"'{variable.name}' has a value for each record")
@@ -265,7 +292,9 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         part = _follow(rv.name, density, read)
         if not isinstance(part, SumGraph):
             answers[rv.name] = part
-        elif not all(isinstance(follow(rv.name, x), SumGraph) for x in parameters):
+            continue
+        parts.append(part)
+        if not all(isinstance(follow(rv.name, x), SumGraph) for x in parameters):
             raise TabulationError(f"'{rv.name}' depends on single records")
     for variable in (*model.potentials, *model.observed_RVs):
         statistic = getattr(variable.tag, "statistic", None)
@@ -284,9 +313,33 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         read=read,
         seen=seen,
         answers=answers,
+        given=all_earlier(len(rvs)),
         rows=DistinctRows(np.zeros(1, dtype=np.int64), np.array([n]), None),
     )
+    if reading.sums:
+        given = given_of(len(rvs), _seen_together(reading))
+        factors = {part.graph: [each.total for each in part.sums] for part in parts}
+        # Moves that keep what is known exactly aren't known of tables with variables in common.
+        if len(cliques(given)) == 1 or not is_known_exactly(factors):
+            reading = replace(reading, given=given)
+    _check_sizes(reading)
     return _with_rows(reading)
+
+
+def _seen_together(reading: TableReading) -> list[list[int]]:
+    """Return which variables have to be in one table: each with what it depends on, and others."""
+    graphs = [each.contributions for each in reading.sums] + list(reading.answers.values())
+    own = [[*reading.seen_by(p), k] for k, p in enumerate(reading.probabilities)]
+    return [*own, *filter(None, map(reading.seen_by, graphs))]
+
+
+def _check_sizes(reading: TableReading) -> None:
+    most = MOST_CELLS if reading.sums else MOST_VALUES
+    for table in reading.tables:
+        n_values = prod(len(reading.supports[k]) for k in table)
+        if n_values > most:
+            listed = ", ".join(f"'{reading.rvs[k].name}'" for k in table)
+            raise TabulationError(f"{listed} can have {n_values} values, more than {most}")
 
 
 def few_values(rv: TensorVariable) -> range | None:
@@ -321,11 +374,11 @@ def _check_values(rvs: Sequence[TensorVariable], records: Sequence[TensorVariabl
             raise TabulationError("the records aren't equally many, one of each variable")
         if x.type.shape[0] == 1:
             raise TabulationError(f"'{rv.name}' has a single record")
+        if len(values) > MOST_VALUES:
+            raise TabulationError(
+                f"'{rv.name}' can have {len(values)} values, more than {MOST_VALUES}"
+            )
         supports.append(values)
-    n_values = prod(map(len, supports))
-    if n_values > MOST_VALUES:
-        listed = ", ".join(f"'{rv.name}'" for rv in rvs)
-        raise TabulationError(f"{listed} can have {n_values} values, more than {MOST_VALUES}")
     return supports
 
 
@@ -410,24 +463,22 @@ def _with_rows(reading: TableReading) -> TableReading:
     def leaf(x: TensorVariable, axis: int) -> TensorVariable:
         return found.setdefault((x, axis), x)
 
-    def collect(name: str, n_variables: int, graphs: Sequence[TensorVariable]) -> None:
+    def collect(name: str, graphs: Sequence[TensorVariable]) -> None:
         # With as many cells as records, arrays are used directly.
-        at: dict[Variable, TensorVariable] = {x: x for x in reading.records[:n_variables]}
-        rewriter = AtCells(reading.n, reading.n, at, leaf)
+        rewriter = AtCells(reading.n, reading.n, {x: x for x in reading.records}, leaf)
         for graph in graphs:
             try:
                 rewriter.rewrite(graph)
             except (NotAdditiveError, UnknownOperationError, TabulationError) as error:
                 raise TabulationError(f"'{name}' depends on single records: {error}") from None
 
-    for k, (rv, p) in enumerate(zip(reading.rvs, reading.probabilities, strict=True)):
+    for rv, p in zip(reading.rvs, reading.probabilities, strict=True):
         if is_by_record(p):
-            collect(rv.name, k, [p])
-    n_variables = len(reading.rvs)
+            collect(rv.name, [p])
     for name, each in reading.answers.items():
-        collect(name, n_variables, [each])
+        collect(name, [each])
     for part in reading.seen.values():
-        collect(part.name, n_variables, [each.contributions for each in part.sums])
+        collect(part.name, [each.contributions for each in part.sums])
     free = set() if reading.sums else _free_by_record(reading)
     arrays = {}
     for (array, axis), x in found.items():
@@ -475,11 +526,13 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
         graphs = reading.read(parameters)
         dependent = dependent_variables(reading.records, graphs)
         for graph in (x for x in graphs if x in dependent):
+            given = reading.seen_by(graph)
+            supports = [reading.supports[j] for j in given]
             # One value after the other: of a sum such as `a * x + b * (1 - x)`, one term is zero.
-            for values in cell_values(reading.supports[:k]):
+            for values in cell_values(supports):
                 at = {
-                    x: Bounds(float(v), float(v))
-                    for x, v in zip(reading.records, values, strict=False)
+                    reading.records[j]: Bounds(float(v), float(v))
+                    for j, v in zip(given, values, strict=True)
                 }
                 bounds = bounds_of(graph, {**known, **at})
                 if bounds is None or not 0 <= bounds.low <= bounds.high <= 1:

@@ -59,7 +59,9 @@ def is_evaluated_soon(reading: TableReading) -> bool:
     seen = [*model.potentials, *model.deterministics]
     seen += [x for rv in model.observed_RVs for x in rv.owner.inputs]
     shapes = [getattr(x.type, "shape", ()) for x in ancestors(reading.read(seen))]
-    of_records = reading.n * reading.n_values
+    # Each value of a variable is looked at; each joint one, where records are integrated out.
+    of_each = list(map(len, reading.supports))
+    of_records = reading.n * (max(of_each) if reading.sums else prod(of_each))
     return max(of_records, *(prod(k or 1 for k in shape) for shape in shapes)) <= MOST_ENTRIES
 
 
@@ -103,36 +105,52 @@ class _Check:
 
     def at(self, point: Mapping[str, np.ndarray], rng: np.random.Generator) -> None:
         """Check at parameters, and at records drawn there."""
-        densities = np.stack(
-            [self._densities(point, values) for values in product(*self._reading.supports)], axis=-1
-        )
-        joint = densities.sum(axis=0)
-        spread = np.where(joint > -np.inf, 0.0, -np.inf)
-        for weights in (joint, spread):
-            chosen = np.argmax(weights + rng.gumbel(size=weights.shape), axis=-1)
-            self._compare(point, densities, chosen)
+        for spread in (False, True):
+            self._compare(point, self._drawn(point, rng, spread))
 
-    def _densities(self, point: Mapping[str, np.ndarray], values: Sequence[int]) -> np.ndarray:
-        """Return the model's value for each record, if all had the same values."""
-        records = {
-            rv.name: np.full(self._reading.shape, value, dtype=rv.dtype)
-            for rv, value in zip(self._reading.rvs, values, strict=True)
+    def _drawn(
+        self, point: Mapping[str, np.ndarray], rng: np.random.Generator, spread: bool
+    ) -> list[np.ndarray]:
+        """Draw records, variable by variable: which of its values each record has.
+
+        They are drawn from their density given earlier ones, or spread over all that is possible.
+        """
+        reading = self._reading
+        chosen = [np.zeros(reading.n, dtype=np.int64) for _ in reading.rvs]
+        last = [*range(len(reading.rvs)), *(max(reading.seen_by(x)) for x in reading.answers.values())]
+        for k, values in enumerate(reading.supports):
+            weights = []
+            for value in range(len(values)):
+                chosen[k] = np.full(reading.n, value)
+                densities = self._densities(point, chosen)
+                weights.append(densities[[j == k for j in last]].sum(axis=0))
+            of_value = np.stack(weights, axis=-1)
+            of_value = np.where(of_value > -np.inf, 0.0, -np.inf) if spread else of_value
+            chosen[k] = np.argmax(of_value + rng.gumbel(size=of_value.shape), axis=-1)
+        return chosen
+
+    def _records(self, chosen: Sequence[np.ndarray]) -> Point:
+        reading = self._reading
+        return {
+            rv.name: (values[0] + index).astype(rv.dtype).reshape(reading.shape)
+            for rv, values, index in zip(reading.rvs, reading.supports, chosen, strict=True)
         }
-        found = self._at_records(*self._values(self._reading.model, {**point, **records}))
+
+    def _densities(
+        self, point: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray]
+    ) -> np.ndarray:
+        """Return the model's value for each record: of each variable's prior, and each answer."""
+        full = {**point, **self._records(chosen)}
+        found = self._at_records(*self._values(self._reading.model, full))
         return np.array([_by_record(x, self._reading.shape) for x in found])
 
-    def _compare(
-        self, point: Mapping[str, np.ndarray], densities: np.ndarray, chosen: np.ndarray
-    ) -> None:
+    def _compare(self, point: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray]) -> None:
         reading = self._reading
-        at = np.unravel_index(chosen, tuple(map(len, reading.supports)))
-        records = {
-            rv.name: (values[0] + index).astype(rv.dtype).reshape(reading.shape)
-            for rv, values, index in zip(reading.rvs, reading.supports, at, strict=True)
-        }
-        full = {**point, **records}
+        full = {**point, **self._records(chosen)}
         expected = self._other(*self._values(reading.model, full))
-        tables = reading.count(at)
+        tables = [
+            reading.count((*given, k), chosen) for k, given in enumerate(reading.given) if self._counts
+        ]
         counts = self._values_of_counts(tables)
         found = self._at_counts(*self._values(self._written, {**point, **counts}))
         n_tables, n_left = self._n_tables, len(self._of_cells)
@@ -141,7 +159,9 @@ class _Check:
             # All of the records together, since one may be given others.
             alone = self._at_records(*self._values(reading.model, full))
             prior, answers = alone[: len(reading.rvs)], alone[len(reading.rvs) :]
-            multiplicity = gammaln(reading.rows.sizes + 1.0).sum() - gammaln(tables + 1.0).sum()
+            multiplicity = sum(
+                gammaln(x.sum(axis=-1) + 1.0).sum() - gammaln(x + 1.0).sum() for x in tables
+            )
             size = multiplicity + sum(np.abs(x).sum() for x in prior)
             log_density = sum(of_tables) - multiplicity
             self._same("their prior", log_density, sum(np.sum(x) for x in prior), size)
@@ -149,20 +169,19 @@ class _Check:
             for name, x in zip(self._of_cells, of_cells, strict=True):
                 self._same(f"'{name}'", x, by_name[name].sum(), np.abs(by_name[name]).sum())
         else:
-            each = logsumexp(densities.sum(axis=0), axis=-1)
+            joint = product(*(np.arange(len(values)) for values in reading.supports))
+            of_all = [np.full((len(values), reading.n), values[:, None]) for values in map(np.array, joint)]
+            each = logsumexp([self._densities(point, x).sum(axis=0) for x in of_all], axis=0)
             self._same(f"'{self._of_cells[0]}'", of_cells[0], each.sum(), np.abs(each).sum())
         for name, x, y in zip(self._names, found[n_tables + n_left :], expected, strict=True):
             self._same(f"'{name}'", x, y, np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
 
-    def _values_of_counts(self, tables: np.ndarray) -> Point:
-        """Return the count variables' values, given a table of all cells."""
-        lead = tables if len(tables) > 1 else tables[0]
-        after = len(self._counts)
+    def _values_of_counts(self, tables: Sequence[np.ndarray]) -> Point:
+        """Return the count variables' values, given how many records are in each table's cells."""
         found = {}
-        for rv in self._counts:
-            after -= 1
-            table = lead.sum(axis=tuple(range(lead.ndim - after, lead.ndim)))
-            found[rv.name] = table if table.ndim == rv.type.ndim else table[..., 1]
+        for rv, table in zip(self._counts, tables, strict=True):
+            value = table if len(table) > 1 else table[0]
+            found[rv.name] = value if value.ndim == rv.type.ndim else value[..., 1]
         return found
 
     def _values(self, model: Model, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:

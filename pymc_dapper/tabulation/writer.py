@@ -59,6 +59,8 @@ class _Writer:
         self._old = old = reading.model
         self._row_dim = "_".join(rv.name for rv in reading.rvs) + "_row"
         self._new: dict[Variable, Variable] = {}
+        # Of each table: how many records are in each of its cells, the axis of rows first.
+        self._cells: dict[tuple[int, ...], TensorVariable] = {}
         self.model = Model(model=None, check_bounds=old.check_bounds)
         with self.model:
             if len(reading.rows) > 1:
@@ -67,7 +69,7 @@ class _Writer:
                 if rv not in reading.rvs:
                     self._random(rv)
                 elif rv is reading.rvs[-1] and counted:
-                    self._cells = self._table()
+                    self._count()
             self._write_answers(counted)
             for rv in old.observed_RVs:
                 if rv.name not in reading.answers:
@@ -189,10 +191,12 @@ class _Writer:
         sizes = self._reading.rows.sizes.astype(np.int64)
         return pt.constant(sizes if self._lead else sizes[0])
 
-    def _of_values(self, p: TensorVariable, k: int, core: tuple[int, ...]) -> TensorVariable:
-        """Return probabilities of the k-th variable in terms of the new model.
+    def _of_values(
+        self, p: TensorVariable, given: tuple[int, ...], core: tuple[int, ...]
+    ) -> TensorVariable:
+        """Return probabilities of a variable's values in terms of the new model.
 
-        They have an axis of rows, and one for each earlier variable on which they depend.
+        They have an axis of rows, and one for each variable that it is given, or neither.
         """
         if p.type.ndim <= len(core):
             return self._in_model([p])[0]
@@ -200,34 +204,45 @@ class _Writer:
             expands = p.owner is not None and isinstance(p.owner.op, DimShuffle)
             return self._in_model([p.owner.inputs[0] if expands else p[0]])[0]
         reading = self._reading
-        [at] = self._in_model([_without_identity(reading.at_cells(p, k))])
-        lengths = tuple(map(len, reading.supports[:k]))
-        shape = (*self._lead, *lengths, *core)
+        [at] = self._in_model([_without_identity(reading.at_cells(p, given))])
+        shape = (*self._lead, *reading.shape_of(given)[1:], *core)
         return at if tuple(at.type.shape) == shape else at.reshape(shape)
 
-    def _table(self) -> TensorVariable:
-        """Register the counts; return how many records are in each cell, rows first."""
+    def _count(self) -> None:
+        """Register a table of each variable with the earlier ones that it is counted with."""
         reading = self._reading
-        dims = [self._row_dim] if self._lead else []
-        if len(reading.rvs) == 1 and reading.chances[0] is not None:
-            [rv] = reading.rvs
-            p = self._of_values(reading.chances[0], 0, ())
-            n = self._sizes()
-            ones = pm.Binomial(
-                f"{rv.name}_count", n, p, dims=dims or None, initval=self._initval(count=True)
-            )
-            ones.tag.in_place_of = self._told()
-            return pt.stack([n - ones, ones], axis=-1).flatten()
-        totals, name = self._sizes(), ""
-        for k, rv in enumerate(reading.rvs):
-            dims.append(self._value_dim(rv, reading.supports[k], dims))
-            p = self._of_values(reading.probabilities[k], k, (len(reading.supports[k]),))
-            name = f"{name}_{rv.name}" if name else rv.name
-            totals = pm.Multinomial(
-                f"{name}_counts", totals, p, dims=list(dims), initval=self._initval(k)
-            )
-            totals.tag.in_place_of = self._told()
-        return totals.flatten() if totals.type.ndim > 1 else totals
+        rows = [self._row_dim] if self._lead else []
+        of_values: list[str] = []
+        for k, (rv, given) in enumerate(zip(reading.rvs, reading.given, strict=True)):
+            table, chance = (*given, k), reading.chances[k]
+            alone = chance is not None and table in reading.tables and not given
+            totals = self._margin(given)
+            start = self._initval(table, count=alone)
+            if alone:
+                p = self._of_values(chance, given, ())
+                made = pm.Binomial(f"{rv.name}_count", totals, p, dims=rows or None, initval=start)
+                self._cells[table] = pt.stack([totals - made, made], axis=-1)
+                of_values.append("")
+            else:
+                of_values.append(self._value_dim(rv, reading.supports[k], [*rows, *of_values]))
+                p = self._of_values(reading.probabilities[k], given, reading.shape_of([k])[1:])
+                name = "_".join(reading.rvs[j].name for j in table)
+                dims = [*rows, *(of_values[j] for j in table)]
+                made = pm.Multinomial(f"{name}_counts", totals, p, dims=dims, initval=start)
+                self._cells[table] = made
+            made.tag.in_place_of = self._told()
+
+    def _margin(self, given: tuple[int, ...]) -> TensorVariable:
+        """Count records by row and by the values of variables that another is given."""
+        if not given:
+            return self._sizes()
+        table = (*self._reading.given[given[-1]], given[-1])
+        others = [len(self._lead) + axis for axis, j in enumerate(table) if j not in given]
+        return self._cells[table].sum(axis=others) if others else self._cells[table]
+
+    def _flat_cells(self, table: tuple[int, ...]) -> TensorVariable:
+        cells = self._cells[table]
+        return cells.flatten() if cells.type.ndim > 1 else cells
 
     def _told(self) -> str:
         return f"{self._reading.n:,} records of {self._reading.names}"
@@ -243,15 +258,15 @@ class _Writer:
         self.model.add_coord(f"{rv.name}_value", list(values))
         return f"{rv.name}_value"
 
-    def _initval(self, k: int = 0, count: bool = False) -> np.ndarray | None:
-        """Count the records' initial values, if they were given."""
+    def _initval(self, table: tuple[int, ...], count: bool) -> np.ndarray | None:
+        """Count the records' initial values, if they were given of these and all earlier ones."""
         reading, given = self._reading, []
-        for rv, values in zip(reading.rvs[: k + 1], reading.supports, strict=False):
+        for rv, values in zip(reading.rvs[: table[-1] + 1], reading.supports, strict=False):
             start = self._old.rvs_to_initial_values.get(rv)
             if not isinstance(start, np.ndarray) or start.size != reading.n:
                 return None
             given.append(start.ravel() - values[0])
-        counts = reading.count(given)
+        counts = reading.count(table, given)
         counts = counts if self._lead else counts[0]
         return counts[..., 1] if count else counts
 
@@ -261,8 +276,9 @@ class _Writer:
         if reading.by_entry is not None:
             self._of_answers(reading.answers, self._in_model([reading.by_entry])[0])
             return
+        tables = {name: reading.table_with(each) for name, each in reading.answers.items()}
         logs = {
-            name: self._in_model([reading.at_cells(each, len(reading.rvs))])[0]
+            name: self._in_model([reading.at_cells(each, tables[name])])[0]
             for name, each in reading.answers.items()
         }
         if not counted:
@@ -271,7 +287,8 @@ class _Writer:
         for name, log in logs.items():
             # Kept nonlinear in the counts even if it could be linear: as a term of each cell,
             # CountStep evaluates it only for the cells that a move changes.
-            terms = pt.switch(pt.gt(self._cells, 0), self._cells * log, 0.0)
+            cells = self._flat_cells(tables[name])
+            terms = pt.switch(pt.gt(cells, 0), cells * log, 0.0)
             self._of_answers([name], terms.sum())
 
     def _of_answers(self, answers: Iterable[str], log: TensorVariable) -> None:
@@ -281,11 +298,11 @@ class _Writer:
         """Sum over the values of each record: a mixture for each row."""
         reading = self._reading
         lengths = tuple(map(len, reading.supports))
-        n_rows, log = len(reading.rows), log.reshape((len(reading.rows), reading.n_values))
+        n_rows, log = len(reading.rows), log.reshape((len(reading.rows), prod(lengths)))
         joint: TensorVariable = pt.ones((1,) * (1 + len(lengths)))
         for k, p in enumerate(reading.probabilities):
             after = (1,) * (len(lengths) - k - 1)
-            of_values = self._of_values(p, k, lengths[k : k + 1])
+            of_values = self._of_values(p, reading.given[k], lengths[k : k + 1])
             # PyMC's checks of a distribution's parameters; they may hold for other values.
             valid = pt.all(pt.ge(of_values, 0.0), axis=-1, keepdims=True) & pt.isclose(
                 of_values.sum(axis=-1, keepdims=True), 1
@@ -317,24 +334,22 @@ class _Writer:
 
     def _total(self, each: RecordSum) -> TensorVariable:
         """Write a sum over records as a sum over cells, times a record's contribution in each."""
-        reading, n_variables = self._reading, len(self._reading.rvs)
-        of_each = reading.at_cells(each.contributions, n_variables)
+        reading, table = self._reading, self._reading.table_with(each.contributions)
+        cells, n_cells = self._flat_cells(table), prod(reading.shape_of(table))
+        of_each = reading.at_cells(each.contributions, table)
         shape = of_each.type.shape[1:]
         if None in shape or not _is_known(of_each):
-            of_each = of_each.reshape(
-                (reading.n_cells, *(of_each.shape[k + 1] for k in range(len(shape))))
-            )
-            cells = self._cells.reshape((-1, *(1,) * len(shape)))
+            of_each = of_each.reshape((n_cells, *(of_each.shape[k + 1] for k in range(len(shape)))))
+            cells = cells.reshape((-1, *(1,) * len(shape)))
             return (cells * of_each).sum(axis=0).astype(each.total.dtype)
         size = prod(shape)
-        rows_at_once = max(1, ENTRIES_AT_ONCE // max(1, size * reading.n_values))
+        at_once = max(1, ENTRIES_AT_ONCE // max(1, size))
         blocks = []
-        for start in range(0, len(reading.rows), rows_at_once):
-            rows = slice(start, start + rows_at_once)
-            block = reading.at_cells(each.contributions, n_variables, rows)
+        for start in range(0, n_cells, at_once):
+            block = reading.at_cells(each.contributions, table, slice(start, start + at_once))
             [values] = compile_in_python(self._old, [], [block])()
             blocks.append(sparse.csr_array(values.reshape(len(values), size)))
-        total = _linear(sparse.vstack(blocks, format="csr"), self._cells)
+        total = _linear(sparse.vstack(blocks, format="csr"), cells)
         if shape != (size,):
             total = total.reshape(shape)
         return total.astype(each.total.dtype)

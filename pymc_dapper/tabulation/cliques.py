@@ -1,0 +1,67 @@
+"""Which variables of a record are counted together: cliques of a graph in which all are connected.
+
+A variable is counted with those that its probabilities depend on, and with those that something
+sees together with it. Let j be the last of these. The others must be in the table of j, too: then
+how many records have these values is a margin of that table. So the graph is triangulated, and the
+tables are those of a hidden tree (running intersection; Lauritzen 1996, Graphical models).
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pytensor.graph.basic import Variable
+from pytensor.tensor.variable import TensorVariable
+
+from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
+from pymc_dapper.graphs.terms.equations import requires
+from pymc_dapper.graphs.terms.walk import CountWalk
+
+Given = tuple[tuple[int, ...], ...]
+"""Of each variable: the earlier ones that it is counted together with, by their numbers."""
+
+
+def given_of(n_variables: int, together: Iterable[Collection[int]]) -> Given:
+    """Say which earlier variables each is counted with.
+
+    Parameters
+    ----------
+    n_variables : int
+        Number of variables.
+    together : iterable of collections of int
+        Numbers of variables that have to be in one table.
+    """
+    given: list[set[int]] = [set() for _ in range(n_variables)]
+    for numbers in together:
+        given[max(numbers)].update(set(numbers) - {max(numbers)})
+    for each in reversed(given):
+        if each:
+            given[max(each)] |= each - {max(each)}
+    return tuple(tuple(sorted(each)) for each in given)
+
+
+def all_earlier(n_variables: int) -> Given:
+    """Say that each variable is counted with all earlier ones: in the end, all in one table."""
+    return tuple(tuple(range(k)) for k in range(n_variables))
+
+
+def cliques(given: Given) -> list[tuple[int, ...]]:
+    """Return the variables of each table that isn't a margin of a later one."""
+    tables = [(*earlier, k) for k, earlier in enumerate(given)]
+    return [x for x in tables if not any(set(x) <= set(y) for y in given[x[-1] + 1 :])]
+
+
+def is_known_exactly(factors: Mapping[TensorVariable, Sequence[TensorVariable]]) -> bool:
+    """Whether a factor is minus infinity unless totals satisfy an equation.
+
+    ``factors`` has the totals that each depends on.
+    """
+    for factor, totals in factors.items():
+        at: dict[Variable, TensorVariable] = {x: x.type() for x in totals}
+        # What only gives a shape is left out: it may be as long as there are records.
+        [graph] = rebuild([factor], at, with_static_shape)
+        try:
+            if requires(CountWalk(list(at.values()), {}, at_least=True).follow(graph)):
+                return True
+        except ReadingError:  # of an operation that isn't known: it states nothing that is read
+            continue
+    return False
