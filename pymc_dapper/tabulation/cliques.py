@@ -51,11 +51,13 @@ def cliques(given: Given) -> list[tuple[int, ...]]:
 
 
 def is_known_exactly(factors: Mapping[TensorVariable, Sequence[TensorVariable]]) -> bool:
-    """Whether a factor is minus infinity unless totals satisfy an equation.
+    """Whether a factor is, or may be, minus infinity unless totals satisfy an equation.
 
     ``factors`` has the totals that each depends on.
     """
     for factor, totals in factors.items():
+        if any(None in x.type.shape for x in totals):
+            return True  # it isn't looked into
         at: dict[Variable, TensorVariable] = {x: x.type() for x in totals}
         # What only gives a shape is left out: it may be as long as there are records.
         [graph] = rebuild([factor], at, with_static_shape)

@@ -16,19 +16,16 @@ from pytensor.graph.traversal import ancestors
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.bounds import Bounds, bounds_of
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.loops import without_loops
 from pymc_dapper.graphs.rebuild import (
-    dependent_variables,
     inline_symbolic_ops,
     rebuild,
     with_static_shape,
 )
 from pymc_dapper.graphs.view import view_of
-from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.axis import depends_on_others
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support_of_entries
@@ -316,30 +313,26 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         given=all_earlier(len(rvs)),
         rows=DistinctRows(np.zeros(1, dtype=np.int64), np.array([n]), None),
     )
+    return _with_rows(_with_tables(reading, parts))
+
+
+def _with_tables(reading: TableReading, factors: Sequence[SumGraph]) -> TableReading:
+    """Find which variables are counted together: as few as what sees them allows."""
     if reading.sums:
-        given = given_of(len(rvs), _seen_together(reading))
-        factors = {part.graph: [each.total for each in part.sums] for part in parts}
+        graphs = [*(x.contributions for x in reading.sums), *reading.answers.values()]
+        together = [[*reading.seen_by(p), k] for k, p in enumerate(reading.probabilities)]
+        given = given_of(len(reading.rvs), [*together, *filter(None, map(reading.seen_by, graphs))])
+        totals = {part.graph: [each.total for each in part.sums] for part in factors}
         # Moves that keep what is known exactly aren't known of tables with variables in common.
-        if len(cliques(given)) == 1 or not is_known_exactly(factors):
+        if len(cliques(given)) == 1 or not is_known_exactly(totals):
             reading = replace(reading, given=given)
-    _check_sizes(reading)
-    return _with_rows(reading)
-
-
-def _seen_together(reading: TableReading) -> list[list[int]]:
-    """Return which variables have to be in one table: each with what it depends on, and others."""
-    graphs = [each.contributions for each in reading.sums] + list(reading.answers.values())
-    own = [[*reading.seen_by(p), k] for k, p in enumerate(reading.probabilities)]
-    return [*own, *filter(None, map(reading.seen_by, graphs))]
-
-
-def _check_sizes(reading: TableReading) -> None:
     most = MOST_CELLS if reading.sums else MOST_VALUES
     for table in reading.tables:
         n_values = prod(len(reading.supports[k]) for k in table)
         if n_values > most:
             listed = ", ".join(f"'{reading.rvs[k].name}'" for k in table)
             raise TabulationError(f"{listed} can have {n_values} values, more than {most}")
+    return reading
 
 
 def few_values(rv: TensorVariable) -> range | None:
@@ -511,34 +504,6 @@ def _free_by_record(reading: TableReading) -> set[Variable]:
     """Find the placeholders of continuous free variables: each record has an entry of its own."""
     placeholders, free = reading.read.placeholders, reading.model.free_RVs
     return {placeholders[rv] for rv in free if rv in placeholders and rv.dtype in continuous_types}
-
-
-def variables_maybe_invalid(reading: TableReading) -> list[str]:
-    """Name variables whose probabilities some values of records may make invalid.
-
-    Such a value of a record is impossible; but in a table, all cells' probabilities must be valid.
-    """
-    placeholders = reading.read.placeholders.items()
-    known = {x: bounds_by_support(rv) for rv, x in placeholders if rv.owner is not None}
-    found = []
-    for k, rv in enumerate(reading.rvs):
-        parameters = [x for x in rv.owner.op.dist_params(rv.owner) if x.dtype.startswith("float")]
-        graphs = reading.read(parameters)
-        dependent = dependent_variables(reading.records, graphs)
-        for graph in (x for x in graphs if x in dependent):
-            given = reading.seen_by(graph)
-            supports = [reading.supports[j] for j in given]
-            # One value after the other: of a sum such as `a * x + b * (1 - x)`, one term is zero.
-            for values in cell_values(supports):
-                at = {
-                    reading.records[j]: Bounds(float(v), float(v))
-                    for j, v in zip(given, values, strict=True)
-                }
-                bounds = bounds_of(graph, {**known, **at})
-                if bounds is None or not 0 <= bounds.low <= bounds.high <= 1:
-                    found.append(f"'{rv.name}'")
-                    break
-    return list(dict.fromkeys(found))
 
 
 def is_by_record(p: TensorVariable) -> bool:

@@ -1,7 +1,6 @@
 """A numerical check that a table is equivalent to its records, made before sampling."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import product
 from math import prod
 
 import numpy as np
@@ -17,7 +16,7 @@ from pymc_dapper.graphs.prior_draws import draw_values
 from pymc_dapper.graphs.values import at_values
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.reading import TableReading
+from pymc_dapper.tabulation.reading import TableReading, cell_values
 
 MOST_ENTRIES = 1_000_000
 """Of records times values, or of an array in the model: with more, the model isn't evaluated."""
@@ -117,7 +116,10 @@ class _Check:
         """
         reading = self._reading
         chosen = [np.zeros(reading.n, dtype=np.int64) for _ in reading.rvs]
-        last = [*range(len(reading.rvs)), *(max(reading.seen_by(x)) for x in reading.answers.values())]
+        last = [
+            *range(len(reading.rvs)),
+            *(max(reading.seen_by(x)) for x in reading.answers.values()),
+        ]
         for k, values in enumerate(reading.supports):
             weights = []
             for value in range(len(values)):
@@ -148,9 +150,9 @@ class _Check:
         reading = self._reading
         full = {**point, **self._records(chosen)}
         expected = self._other(*self._values(reading.model, full))
-        tables = [
-            reading.count((*given, k), chosen) for k, given in enumerate(reading.given) if self._counts
-        ]
+        tables: list[np.ndarray] = []
+        if self._counts:
+            tables = [reading.count((*x, k), chosen) for k, x in enumerate(reading.given)]
         counts = self._values_of_counts(tables)
         found = self._at_counts(*self._values(self._written, {**point, **counts}))
         n_tables, n_left = self._n_tables, len(self._of_cells)
@@ -169,9 +171,11 @@ class _Check:
             for name, x in zip(self._of_cells, of_cells, strict=True):
                 self._same(f"'{name}'", x, by_name[name].sum(), np.abs(by_name[name]).sum())
         else:
-            joint = product(*(np.arange(len(values)) for values in reading.supports))
-            of_all = [np.full((len(values), reading.n), values[:, None]) for values in map(np.array, joint)]
-            each = logsumexp([self._densities(point, x).sum(axis=0) for x in of_all], axis=0)
+            of_all = [
+                self._densities(point, [np.full(reading.n, index) for index in joint]).sum(axis=0)
+                for joint in cell_values([range(len(values)) for values in reading.supports])
+            ]
+            each = logsumexp(of_all, axis=0)
             self._same(f"'{self._of_cells[0]}'", of_cells[0], each.sum(), np.abs(each).sum())
         for name, x, y in zip(self._names, found[n_tables + n_left :], expected, strict=True):
             self._same(f"'{name}'", x, y, np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))

@@ -19,16 +19,18 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.graphs.bounds import Bounds, bounds_of
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
+from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import (
     SumGraph,
     TableReading,
-    variables_maybe_invalid,
+    cell_values,
 )
 
 ENTRIES_AT_ONCE = 2_000_000
@@ -49,6 +51,34 @@ def write_table(reading: TableReading) -> Model:
             "probabilities so that they always lie between 0 and 1"
         )
     return _Writer(reading, counted=bool(reading.sums)).model
+
+
+def variables_maybe_invalid(reading: TableReading) -> list[str]:
+    """Name variables whose probabilities some values of records may make invalid.
+
+    Such a value of a record is impossible; but in a table, all cells' probabilities must be valid.
+    """
+    placeholders = reading.read.placeholders.items()
+    known = {x: bounds_by_support(rv) for rv, x in placeholders if rv.owner is not None}
+    found = []
+    for rv in reading.rvs:
+        parameters = [x for x in rv.owner.op.dist_params(rv.owner) if x.dtype.startswith("float")]
+        graphs = reading.read(parameters)
+        dependent = dependent_variables(reading.records, graphs)
+        for graph in (x for x in graphs if x in dependent):
+            given = reading.seen_by(graph)
+            supports = [reading.supports[j] for j in given]
+            # One value after the other: of a sum such as `a * x + b * (1 - x)`, one term is zero.
+            for values in cell_values(supports):
+                at = {
+                    reading.records[j]: Bounds(float(v), float(v))
+                    for j, v in zip(given, values, strict=True)
+                }
+                bounds = bounds_of(graph, {**known, **at})
+                if bounds is None or not 0 <= bounds.low <= bounds.high <= 1:
+                    found.append(f"'{rv.name}'")
+                    break
+    return list(dict.fromkeys(found))
 
 
 class _Writer:

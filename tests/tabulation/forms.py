@@ -27,6 +27,8 @@ class Form:
     """Whether the records are counted; else they are integrated out."""
     shape: tuple[int, ...] = ()
     """Of a matrix, whose entries are the records."""
+    given: dict[str, tuple[str, ...]] | None = None
+    """The earlier variables with which each is counted; all of them if this isn't said."""
 
     def data_sets(self):
         """All data sets, each a dict of arrays."""
@@ -41,17 +43,19 @@ class Form:
 
     def counts(self, records):
         """The tables of counts of a data set, by the names of the new model's variables."""
-        n_rows, names = max(self.rows) + 1, list(self.values)
-        tables, shape, at = {}, (n_rows,), [np.array(self.rows)]
-        for k, (name, values) in enumerate(self.values.items()):
-            shape, at = (*shape, len(values)), [*at, records[name].ravel() - values[0]]
-            table = np.zeros(shape, dtype=int)
-            np.add.at(table, tuple(at), 1)
-            tables["_".join(names[: k + 1]) + "_counts"] = table[0] if n_rows == 1 else table
-        op = self.model[names[0]].owner.op
-        if len(names) == 1 and isinstance(op, BernoulliRV):
-            [table] = tables.values()
-            return {f"{names[0]}_count": table[..., 1]}
+        n_rows, names, tables = max(self.rows) + 1, list(self.values), {}
+        given = self.given or {name: names[:k] for k, name in enumerate(names)}
+        for name in names:
+            together = [*given[name], name]
+            at = [records[x].ravel() - self.values[x][0] for x in together]
+            table = np.zeros((n_rows, *(len(self.values[x]) for x in together)), dtype=int)
+            np.add.at(table, (np.array(self.rows), *at), 1)
+            table = table[0] if n_rows == 1 else table
+            alone = not any(name in [*x] for x in given.values()) and len(together) == 1
+            if alone and isinstance(self.model[name].owner.op, BernoulliRV):
+                tables[f"{name}_count"] = table[..., 1]
+            else:
+                tables["_".join(together) + "_counts"] = table
         return tables
 
 
@@ -413,7 +417,83 @@ def sums_of_columns():
     return Form(model, {"x": range(2)}, [1, 3, 0, 2, 1, 3, 1, 3], shape=(4, 1, 2))
 
 
+def chain():
+    """Columns of three values, of which each is seen with the next."""
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.array([1.0, 2.0, 3.0]))
+        q = pm.Dirichlet("q", np.ones((2, 3, 3)))
+        a = pm.Categorical("a", p, shape=2)
+        b = pm.Categorical("b", q[0][a])
+        c = pm.Categorical("c", q[1][b])
+        for name, pair in {"ab": (a, b), "bc": (b, c)}.items():
+            table = pmd.statistics.joint_counts(pair, (3, 3)).value
+            _normal(name, np.arange(9).reshape(3, 3) / 4, table, 0.9)
+    given = {"a": (), "b": ("a",), "c": ("b",)}
+    return Form(model, dict.fromkeys("abc", range(3)), [0, 0], given=given)
+
+
+def star():
+    """With public groups, answers, and numbers; nothing sees ``b`` and ``c`` together."""
+    group, answers = np.array([0, 1, 0]), np.array([1, 0, 1])
+    with pm.Model() as model:
+        slope, share = pm.Normal("slope", 0, 1, shape=2), pm.Beta("share", 1, 2, shape=(2, 2))
+        a = pm.Bernoulli("a", logit_p=slope[group])
+        b = pm.Bernoulli("b", share[group, a])
+        c = pm.Binomial("c", 2, 0.2 + 0.4 * a)
+        pmd.RandomizedResponse(0.7, categories=2).observe("answer", (a + b) % 2, released=answers)
+        _normal(
+            "ab", [[1.2, 0.3], [0.8, 0.1]], pmd.statistics.joint_counts([a, b], (2, 2)).value, 0.8
+        )
+        _normal("ac", [0.5, 1.8], pt.stack([(a * c).sum(), (group * c).sum()]), 0.6)
+        pm.Deterministic("mean", c.mean())
+    given = {"a": (), "b": ("a",), "c": ("a",)}
+    values = {"a": range(2), "b": range(2), "c": range(3)}
+    return Form(model, values, [0, 1, 0], given=given)
+
+
+def triangle():
+    """Seen by pairs, all of which the one table has."""
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1, shape=5)
+        a = pm.Bernoulli("a", p[0], shape=3)
+        b = pm.Bernoulli("b", p[1 + a])
+        c = pm.Bernoulli("c", p[3 + a])
+        for name, pair in {"ab": (a, b), "bc": (b, c), "ac": (a, c)}.items():
+            table = pmd.statistics.joint_counts(pair, (2, 2)).value
+            _normal(name, [[1.2, 0.4], [0.1, 0.8]], table, 0.9)
+    return Form(model, dict.fromkeys("abc", range(2)), [0] * 3)
+
+
+def ring():
+    """Four columns; the fourth is seen with the first, so that the third is counted with it."""
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1, shape=7)
+        a = pm.Bernoulli("a", p[0], shape=2)
+        b = pm.Bernoulli("b", p[1 + a])
+        c = pm.Bernoulli("c", p[3 + b])
+        d = pm.Bernoulli("d", p[5 + c])
+        for name, pair in {"ab": (a, b), "bc": (b, c), "cd": (c, d), "ad": (a, d)}.items():
+            table = pmd.statistics.joint_counts(pair, (2, 2)).value
+            _normal(name, [[1.2, 0.4], [0.1, 0.8]], table, 0.9)
+    given = {"a": (), "b": ("a",), "c": ("a", "b"), "d": ("a", "c")}
+    return Form(model, dict.fromkeys("abcd", range(2)), [0] * 2, given=given)
+
+
+def ratio_of_sums():
+    """Nothing sees a person's two columns together."""
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 2)
+        x = pm.Bernoulli("x", p, shape=4)
+        y = pm.Categorical("y", pt.stack([p / 2, 1 - p, p / 2]), shape=4)
+        _normal("ratio", 0.7, x.sum() / (1 + y.sum()), 0.3)
+    return Form(model, {"x": range(2), "y": range(3)}, [0] * 4, given={"x": (), "y": ()})
+
+
+LINKED = [chain, star, ring]
 FORMS = [
+    *LINKED,
+    triangle,
+    ratio_of_sums,
     answers_in_columns,
     item_responses,
     one_of_each,

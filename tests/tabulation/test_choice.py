@@ -13,6 +13,7 @@ from pymc_dapper.budget.written import ATTRIBUTE, ReleaseBudgets
 from pymc_dapper.tabulation import choice
 from pymc_dapper.tabulation.choice import (
     CELLS_PER_RECORD,
+    LINKED_PER_CELL,
     OF_NUMBERS,
     RECORDS_PER_CELL,
     table_if_cheaper,
@@ -38,6 +39,27 @@ def test_operations_decide():
     table = table_if_cheaper(table_model(most + 1), None, ())
     assert (table.n_cells, table.names, table.factors) == (4, "'record'", ["privacy"])
     assert [rv.name for rv in table.counts] == ["record_counts"]
+
+
+@pytest.mark.parametrize("both", [False, True], ids=["linked", "one table"])
+def test_linked_tables_replace_fewer_people(both):
+    """So many columns of a person mix badly."""
+
+    def columns(n):
+        with pm.Model() as model:
+            p = pm.Dirichlet("p", np.ones((2, 3, 3)))
+            a = pm.Categorical("a", np.full(3, 1 / 3), shape=n)
+            b = pm.Categorical("b", p[0][a])
+            c = pm.Categorical("c", p[1][b])
+            pairs = [(a, b), (b, c), (a, c)] if both else [(a, b), (b, c)]
+            for k, pair in enumerate(pairs):
+                table = pmd.statistics.joint_counts(pair, (3, 3))
+                pmd.LaplaceMechanism(2.0).potential(f"t{k}", table, released=np.full((3, 3), n / 9))
+        return model
+
+    n_cells, most = (27, 27 * RECORDS_PER_CELL) if both else (18, 18 * LINKED_PER_CELL)
+    assert table_if_cheaper(columns(most), None, ()) is None
+    assert table_if_cheaper(columns(most + 1), None, ()).n_cells == n_cells
 
 
 def test_numbers_of_several_values_are_tabulated_where_they_are_many_more():

@@ -1,5 +1,7 @@
 """Tabulated models: their log-densities against all data sets that a table stands for."""
 
+from itertools import pairwise
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -10,7 +12,7 @@ import pymc_dapper as pmd
 from pymc_dapper.tabulation import reading
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import tabulate
-from pymc_dapper.tabulation.reading import variables_maybe_invalid
+from pymc_dapper.tabulation.writer import variables_maybe_invalid
 from tests.tabulation import forms
 from tests.tabulation.forms import FORMS, differences, log_density
 
@@ -170,6 +172,57 @@ def test_starts_are_counted():
         z = np.array([2.0, 1.0, 1.0, 1.0, 2.0])
         pm.Potential("privacy", -(((z * x).sum() - 3.0) ** 2))
     assert np.array_equal(tabulate(model).initial_point()["x_count"], [2, 2])
+
+
+def test_starts_are_counted_in_linked_tables():
+    form = forms.chain()
+    starts = {"a": [0, 2], "b": [1, 0], "c": [1, 2]}
+    for names in ("abc", "ac"):
+        for name in names:
+            form.model.set_initval(form.model[name], np.array(starts[name]))
+        for name in set("abc") - set(names):
+            form.model.set_initval(form.model[name], None)
+        tabulated = tabulate(form.model)
+        found, records = tabulated.initial_point(), {x: np.array(starts[x]) for x in "abc"}
+        for name, table in form.counts(records).items():
+            assert np.array_equal(found[name], table) == (names == "abc" or name == "a_counts")
+        # The others agree with those they have columns in common with.
+        assert np.isfinite(log_density(tabulated)(found))
+
+
+def test_linked_tables_have_the_coords_of_their_variables():
+    with pm.Model(coords={"city": ["Bonn", "Oslo"], "colour": list("rgb")}) as model:
+        p = pm.Dirichlet("p", np.ones(2), dims="city")
+        q = pm.Dirichlet("q", np.ones((2, 3)), dims=("city", "colour"))
+        r = pm.Dirichlet("r", np.ones((3, 2)), dims=("colour", "city"))
+        born = pm.Categorical("born", p, shape=10**9)
+        likes = pm.Categorical("likes", q[born])
+        lives = pm.Categorical("lives", r[likes])
+        for name, pair, sizes in (("1", (born, likes), (2, 3)), ("2", (likes, lives), (3, 2))):
+            table = pmd.statistics.joint_counts(pair, sizes)
+            pmd.GaussianMechanism(2.0).potential(name, table, released=np.full(sizes, 1e9 / 6))
+    dims = tabulate(model).named_vars_to_dims
+    assert dims["born_counts"] == ("city",)
+    assert dims["born_likes_counts"] == ("city", "colour")
+    assert dims["likes_lives_counts"] == ("colour", "lives_value")
+
+
+def test_a_chain_of_many_columns_takes_a_moment():
+    """Nothing is made of the size of the 10^12 joint values, or of the number of people."""
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones((12, 10, 10)))
+        columns = [pm.Categorical("x0", p[0, 0], shape=10**9)]
+        for k in range(1, 12):
+            columns.append(pm.Categorical(f"x{k}", p[k][columns[-1]]))
+            table = pmd.statistics.joint_counts(columns[-2:], (10, 10))
+            pmd.GaussianMechanism(9.0).potential(f"t{k}", table, released=np.full((10, 10), 1e7))
+    tabulated = tabulate(model)
+    names = ["p", "x0_counts", *(f"x{k - 1}_x{k}_counts" for k in range(1, 12))]
+    assert [rv.name for rv in tabulated.free_RVs] == names
+    found = tabulated.initial_point()
+    assert all(found[name].shape == (10, 10) for name in names[2:])
+    for first, second in pairwise(names[2:]):
+        assert np.array_equal(found[first].sum(axis=0), found[second].sum(axis=1))
 
 
 def test_variables_that_nothing_links_are_counted_apart():

@@ -7,7 +7,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.tabulation import reading, self_check
+from pymc_dapper.tabulation import reading, self_check, writer
 from pymc_dapper.tabulation.choice import table_if_cheaper
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import read_table
@@ -66,6 +66,43 @@ def test_faults_are_found(fault, write, message):
 )
 def test_rows_of_others_are_found(write, message, monkeypatch):
     monkeypatch.setattr(reading, "at_first", lambda values, first: values[np.roll(first, 1)])
+    with pytest.raises(TabulationError, match=message):
+        check_table(*read_and_written(write()))
+
+
+def _margins_of_other_variables(monkeypatch):
+    """Add up the last variables of a table, whichever the next one is given."""
+
+    def margin(self, given):
+        if not given:
+            return self._sizes()
+        cells = self._cells[(*self._reading.given[given[-1]], given[-1])]
+        return cells.sum(axis=tuple(range(len(self._lead) + len(given), cells.type.ndim)))
+
+    monkeypatch.setattr(writer._Writer, "_margin", margin)
+
+
+def _cells_of_another_table(monkeypatch):
+    original = writer._Writer._flat_cells
+
+    def of_the_one_before(self, table):
+        tables = self._reading.tables
+        return original(self, tables[tables.index(table) - 1])
+
+    monkeypatch.setattr(writer._Writer, "_flat_cells", of_the_one_before)
+
+
+@pytest.mark.parametrize(
+    ("fault", "write", "message"),
+    [
+        (_margins_of_other_variables, forms.chain, "their prior would be -inf"),
+        (_margins_of_other_variables, forms.ring, "their prior would be -inf"),
+        (_cells_of_another_table, forms.chain, "'ab' would be"),
+        (_cells_of_another_table, forms.ring, "'ab' would be"),
+    ],
+)
+def test_tables_that_are_linked_otherwise_are_found(fault, write, message, monkeypatch):
+    fault(monkeypatch)
     with pytest.raises(TabulationError, match=message):
         check_table(*read_and_written(write()))
 

@@ -75,7 +75,7 @@ def test_faults_are_found(fault, write, monkeypatch):
         tabulate(form.model, rvs)
 
 
-@pytest.mark.parametrize("write", [forms.categories, forms.missing_category])
+@pytest.mark.parametrize("write", [forms.categories, forms.missing_category, forms.chain])
 def test_multiplicity_matters(write):
     form = write()
     tabulated = tabulate(form.model, [form.model[name] for name in form.values])
