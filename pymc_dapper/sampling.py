@@ -256,7 +256,10 @@ def _tables(
         return []
     tables = tables_if_cheaper(model, records, var_names or ())
     for table in tables:
-        how = f"sampled as a table of {table.n_cells} cells" if table.counts else "integrated out"
+        tables_of = "a table" if table.n_tables == 1 else f"{table.n_tables} linked tables"
+        how = (
+            f"sampled as {tables_of} of {table.n_cells} cells" if table.counts else "integrated out"
+        )
         LOGGER.info(
             "%s: %s by pmd.tabulate. The posterior is the same; tabulate=False samples the records",
             table.names,

@@ -40,7 +40,10 @@ class Table:
     """Its counts; none if the records are integrated out."""
     n: int
     """Number of records."""
+    n_tables: int
+    """Number of tables that aren't margins of others."""
     n_cells: int
+    """The number of their cells."""
     names: str
     """The records, for messages."""
     factors: list[str]
@@ -114,7 +117,8 @@ def table_if_cheaper(
     factors = [x.name for x in (*model.observed_RVs, *model.potentials) if x.name in depend]
     beneath = [rv.name for rv in written.free_RVs if rv.name in of_people]
     names = ", ".join(f"'{rv.name}'" for rv in rvs)
-    return Table(written, counts, prod(reading.shape), reading.n_cells, names, factors, beneath)
+    sizes = len(reading.tables), reading.n_cells
+    return Table(written, counts, prod(reading.shape), *sizes, names, factors, beneath)
 
 
 def _of_people(reading: TableReading) -> set[str]:

@@ -51,13 +51,14 @@ def tabulate(
     Model
         A model with the same parameters, data, Potentials, observed variables and Deterministics. A
         single variable of zeros and ones is counted as Binomial ``{name}_count``, the number of
-        ones. Others are counted as Multinomial ``{name}_counts``, several variables one after the
-        other. An observation of each record, such as a randomised answer, becomes a Potential of
-        the same name. If nothing else depends on the records, they are integrated out and there is
-        no table: the Potential is the log-likelihood of the numbers of answers. So are records that
-        depend on others, if only their own answers see them, before these are counted. Covariates
-        that are ``pm.Data`` of real numbers stay data, with an entry for each row; integers
-        determine the rows, and become constants.
+        ones. Others are counted as Multinomial ``{name}_counts``. Each of several variables is
+        counted with the earlier ones that its distribution depends on, or that something sees
+        together with it, as ``{names}_counts``. An observation of each record, such as a randomised
+        answer, becomes a Potential of the same name. If nothing else depends on the records, they
+        are integrated out and there is no table: the Potential is the log-likelihood of the numbers
+        of answers. So are records that depend on others, if only their own answers see them, before
+        these are counted. Covariates that are ``pm.Data`` of real numbers stay data, with an entry
+        for each row; integers determine the rows, and become constants.
 
     Raises
     ------
@@ -70,7 +71,9 @@ def tabulate(
     -----
     With :math:`n_r` records in row r and :math:`N_{rv}` of them with value v, the records' prior is
     :math:`\prod_{rv} p_{rv}^{N_{rv}}`, and :math:`\prod_r n_r! / \prod_v N_{rv}!` assignments of
-    values to records have this table. Their product is the multinomial distribution.
+    values to records have this table. Their product is the multinomial distribution. What a
+    variable is given lies in one earlier table, whose margin is the n of its own (running
+    intersection; the graph of variables that are counted together is triangulated).
 
     The cost doesn't depend on the number of records if they don't differ. If arrays have an entry
     for each record, such as covariates, their distinct rows are found once.
