@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
@@ -121,3 +122,60 @@ def test_answers_and_a_noisy_count_have_the_posterior_of_all_data_sets():
         draws = pmd.sample(400, model=tabulated, **OPTIONS).posterior["p"].values[0][:, :1]
     assert in_standard_errors(draws, mean) < STANDARD_ERRORS
     assert in_standard_errors(draws, sd, "sd") < STANDARD_ERRORS
+
+
+DRAWS = 4_000
+LINKED = {
+    "chain": ({"a": "", "b": "a", "c": "b"}, ("ab", "bc"), {"a": "", "b": "a", "c": "b"}),
+    "star": ({"a": "", "b": "a", "c": "a"}, ("ab", "ac"), {"a": "", "b": "a", "c": "a"}),
+    "ring": (
+        {"a": "", "b": "a", "c": "b", "d": "c"},
+        ("ab", "bc", "cd", "ad"),
+        {"a": "", "b": "a", "c": "ab", "d": "ac"},
+    ),
+}
+"""Of each form: what columns depend on, which pairs are released, what each is counted with."""
+
+
+def linked_columns(which, n=3):
+    """Columns of zeros and ones, with known probabilities, of which pairs are released."""
+    depends, pairs, given = LINKED[which]
+    rng, people = np.random.default_rng(2), {}
+    with pm.Model() as model:
+        for name, others in depends.items():
+            chance = pt.as_tensor(rng.uniform(0.1, 0.9, (2,) * len(others)))
+            chance = chance[tuple(people[x] for x in others)]
+            people[name] = pm.Bernoulli(name, chance, shape=n)
+        for pair in pairs:
+            table = pmd.statistics.joint_counts([people[x] for x in pair], (2, 2))
+            released = rng.normal(n / 4, 1.0, (2, 2))
+            pmd.GaussianMechanism(0.8).potential(f"t_{pair}", table, released=released)
+    values = dict.fromkeys(depends, range(2))
+    return forms.Form(model, values, [0] * n, given={x: tuple(y) for x, y in given.items()})
+
+
+@pytest.mark.parametrize(
+    "which", ["ring", *(pytest.param(x, marks=pytest.mark.long) for x in ("chain", "star"))]
+)
+def test_linked_tables_are_those_of_all_data_sets(which):
+    form = linked_columns(which)
+    with evaluated_in_python():
+        log_density = form.model.compile_logp()
+    posterior = pmd.sample(DRAWS, model=pmd.tabulate(form.model), **OPTIONS).posterior
+    data_sets = list(form.data_sets())
+    logs = np.array([float(log_density(x)) for x in data_sets])
+    tables = [form.counts(x) for x in data_sets]
+    assert set(posterior.data_vars) == set(tables[0])
+    cells = np.array([np.concatenate([x.ravel() for x in each.values()]) for each in tables])
+    draws = np.concatenate([posterior[x].values[0].reshape(DRAWS, -1) for x in tables[0]], axis=1)
+
+    def worst(logs, cells):
+        weights = np.exp(logs - logs.max())
+        mean = np.average(cells, weights=weights, axis=0)
+        sd = np.sqrt(np.average((cells - mean) ** 2, weights=weights, axis=0))
+        return max(in_standard_errors(draws, mean), in_standard_errors(draws, sd, "sd"))
+
+    assert worst(logs, cells) < STANDARD_ERRORS
+    # A twin: as if one data set were behind each of the tables.
+    _, first = np.unique(cells, axis=0, return_index=True)
+    assert worst(logs[first], cells[first]) > STANDARD_ERRORS
