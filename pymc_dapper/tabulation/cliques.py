@@ -6,15 +6,7 @@ how many records have these values is a margin of that table. So the graph is tr
 tables are those of a hidden tree (running intersection; Lauritzen 1996, Graphical models).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-
-from pytensor.graph.basic import Variable
-from pytensor.tensor.variable import TensorVariable
-
-from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
-from pymc_dapper.graphs.terms.equations import requires
-from pymc_dapper.graphs.terms.walk import CountWalk
+from collections.abc import Collection, Iterable
 
 Given = tuple[tuple[int, ...], ...]
 """Of each variable: the earlier ones that it is counted together with, by their numbers."""
@@ -48,22 +40,3 @@ def cliques(given: Given) -> list[tuple[int, ...]]:
     """Return the variables of each table that isn't a margin of a later one."""
     tables = [(*earlier, k) for k, earlier in enumerate(given)]
     return [x for x in tables if not any(set(x) <= set(y) for y in given[x[-1] + 1 :])]
-
-
-def is_known_exactly(factors: Mapping[TensorVariable, Sequence[TensorVariable]]) -> bool:
-    """Whether a factor is, or may be, minus infinity unless totals satisfy an equation.
-
-    ``factors`` has the totals that each depends on.
-    """
-    for factor, totals in factors.items():
-        if any(None in x.type.shape for x in totals):
-            return True  # it isn't looked into
-        at: dict[Variable, TensorVariable] = {x: x.type() for x in totals}
-        # What only gives a shape is left out: it may be as long as there are records.
-        [graph] = rebuild([factor], at, with_static_shape)
-        try:
-            if requires(CountWalk(list(at.values()), {}, at_least=True).follow(graph)):
-                return True
-        except ReadingError:  # of an operation that isn't known: it states nothing that is read
-            continue
-    return False

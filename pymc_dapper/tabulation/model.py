@@ -1,6 +1,7 @@
 """Models of records, written as models of their counts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 
 from pymc import Model
@@ -14,15 +15,17 @@ from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.steps.progress import LOGGER
 from pymc_dapper.steps.variables import check_given, record_values
 from pymc_dapper.tabulation.by_entry import last_of, read_by_entry
+from pymc_dapper.tabulation.cliques import all_earlier
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.fewer import few_records, with_few_records
 from pymc_dapper.tabulation.reading import (
     NOT_FEW_VALUES,
     TableReading,
+    check_sizes,
     few_values,
     read_table,
 )
-from pymc_dapper.tabulation.self_check import check_table, is_evaluated_soon
+from pymc_dapper.tabulation.self_check import are_all_possible, check_table, is_evaluated_soon
 from pymc_dapper.tabulation.writer import write_table
 
 
@@ -116,13 +119,28 @@ def write_in_turn(
         names.remove(last.name)
         done.append((reading, model))
     try:
-        reading = read_table(model, [model[name] for name in names])
-        return [*done, (reading, write_table(reading))]
+        return [*done, _read_and_written(model, [model[name] for name in names])]
     except TabulationError:
         if not done:
             raise
-    reading = read_table(at_once, records)
-    return [(reading, write_table(reading))]
+    return [_read_and_written(at_once, records)]
+
+
+def _read_and_written(
+    model: Model, records: Sequence[TensorVariable]
+) -> tuple[TableReading, Model]:
+    """Write linked tables; or a single one, if some are impossible.
+
+    A step may not know moves of linked tables around these, such as those that a known total rules
+    out.
+    """
+    reading = read_table(model, records)
+    written = write_table(reading)
+    if len(reading.tables) > 1 and not are_all_possible(reading, written):
+        reading = replace(reading, given=all_earlier(len(reading.rvs)))
+        check_sizes(reading)
+        written = write_table(reading)
+    return reading, written
 
 
 def compare(reading: TableReading, written: Model) -> None:
@@ -143,6 +161,7 @@ def compare(reading: TableReading, written: Model) -> None:
         few = with_few_records(reading.model, people, few_records(reading.rows) // each)
         rvs = [few[rv.name] for rv in reading.rvs]
         of_few = read_table(few, rvs) if reading.by_entry is None else read_by_entry(few, *rvs)
+        of_few = replace(of_few, given=reading.given)
         written_of_few = write_table(of_few)
     except FAILURES as error:  # of a graph that depends on the number of records
         _tell_not_compared(reading, str(error))

@@ -31,13 +31,7 @@ from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
 from pymc_dapper.tabulation.at_cells import AtCells
-from pymc_dapper.tabulation.cliques import (
-    Given,
-    all_earlier,
-    cliques,
-    given_of,
-    is_known_exactly,
-)
+from pymc_dapper.tabulation.cliques import Given, all_earlier, cliques, given_of
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.long_form import LongForm
 from pymc_dapper.tabulation.picked import of_all_records
@@ -265,7 +259,6 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         _check_independence(rv, p, read.records)
     seen: dict[Variable, SumGraph] = {}
     answers: dict[str, TensorVariable] = {}
-    parts: list[SumGraph] = []
 
     def follow(name: str, variable: TensorVariable) -> SumGraph | TensorVariable:
         part = _follow(name, read([variable])[0], read)
@@ -276,7 +269,6 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     for variable in (*model.potentials, *model.deterministics):
         part = follow(variable.name, variable)
         if isinstance(part, SumGraph):
-            parts.append(part)
             continue
         if variable in model.deterministics:
             raise TabulationError(f"'{variable.name}' has a value for each record")
@@ -289,9 +281,7 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         part = _follow(rv.name, density, read)
         if not isinstance(part, SumGraph):
             answers[rv.name] = part
-            continue
-        parts.append(part)
-        if not all(isinstance(follow(rv.name, x), SumGraph) for x in parameters):
+        elif not all(isinstance(follow(rv.name, x), SumGraph) for x in parameters):
             raise TabulationError(f"'{rv.name}' depends on single records")
     for variable in (*model.potentials, *model.observed_RVs):
         statistic = getattr(variable.tag, "statistic", None)
@@ -313,26 +303,27 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
         given=all_earlier(len(rvs)),
         rows=DistinctRows(np.zeros(1, dtype=np.int64), np.array([n]), None),
     )
-    return _with_rows(_with_tables(reading, parts))
-
-
-def _with_tables(reading: TableReading, factors: Sequence[SumGraph]) -> TableReading:
-    """Find which variables are counted together: as few as what sees them allows."""
     if reading.sums:
-        graphs = [*(x.contributions for x in reading.sums), *reading.answers.values()]
-        together = [[*reading.seen_by(p), k] for k, p in enumerate(reading.probabilities)]
-        given = given_of(len(reading.rvs), [*together, *filter(None, map(reading.seen_by, graphs))])
-        totals = {part.graph: [each.total for each in part.sums] for part in factors}
-        # Moves that keep what is known exactly aren't known of tables with variables in common.
-        if len(cliques(given)) == 1 or not is_known_exactly(totals):
-            reading = replace(reading, given=given)
+        reading = replace(reading, given=_given(reading))
+    check_sizes(reading)
+    return _with_rows(reading)
+
+
+def _given(reading: TableReading) -> Given:
+    """Say which variables are counted together: as few as what sees them allows."""
+    graphs = [*(x.contributions for x in reading.sums), *reading.answers.values()]
+    together = [[*reading.seen_by(p), k] for k, p in enumerate(reading.probabilities)]
+    return given_of(len(reading.rvs), [*together, *filter(None, map(reading.seen_by, graphs))])
+
+
+def check_sizes(reading: TableReading) -> None:
+    """Refuse tables of too many cells, and too many joint values of what is integrated out."""
     most = MOST_CELLS if reading.sums else MOST_VALUES
     for table in reading.tables:
         n_values = prod(len(reading.supports[k]) for k in table)
         if n_values > most:
             listed = ", ".join(f"'{reading.rvs[k].name}'" for k in table)
             raise TabulationError(f"{listed} can have {n_values} values, more than {most}")
-    return reading
 
 
 def few_values(rv: TensorVariable) -> range | None:

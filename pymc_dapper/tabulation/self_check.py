@@ -21,6 +21,9 @@ from pymc_dapper.tabulation.reading import TableReading, cell_values
 MOST_ENTRIES = 1_000_000
 """Of records times values, or of an array in the model: with more, the model isn't evaluated."""
 
+SPREAD = 10
+"""Tables that are tried at each of some parameters, whether they are possible."""
+
 Point = dict[str, np.ndarray]
 
 
@@ -52,6 +55,27 @@ def check_table(reading: TableReading, written: Model) -> None:
         ) from error
 
 
+def are_all_possible(reading: TableReading, written: Model) -> bool:
+    """Whether no factor of a model of counts rules any tables out, as far as random ones show.
+
+    Records in these are spread evenly over all values.
+    """
+    rng, counts = np.random.default_rng(0), counts_of(written)
+    factors = [*counts, *written.observed_RVs, *written.potentials]
+    try:
+        density = compile_in_python(
+            written, written.value_vars, [sum(x.sum() for x in log_densities(written, factors))]
+        )
+        with np.errstate(all="ignore"):
+            return all(
+                np.isfinite(density(*_in_order(written, {**point, **tables}))[0])
+                for point in _points(written, rng)
+                for tables in (_spread(reading, counts, rng) for _ in range(SPREAD))
+            )
+    except FAILURES:  # of a user's operation: it isn't known
+        return False
+
+
 def is_evaluated_soon(reading: TableReading) -> bool:
     """Whether the comparison takes a moment, by the largest array that it makes."""
     model = reading.model
@@ -69,7 +93,7 @@ class _Check:
 
     def __init__(self, reading: TableReading, written: Model):
         self._reading, self._written, old = reading, written, reading.model
-        self._counts = [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
+        self._counts = counts_of(written)
         new_factors = [*written.free_RVs, *written.observed_RVs, *written.potentials]
         same = [
             x for x in new_factors if x.name in old.named_vars and x.name not in reading.answers
@@ -143,23 +167,23 @@ class _Check:
     ) -> np.ndarray:
         """Return the model's value for each record: of each variable's prior, and each answer."""
         full = {**point, **self._records(chosen)}
-        found = self._at_records(*self._values(self._reading.model, full))
+        found = self._at_records(*_in_order(self._reading.model, full))
         return np.array([_by_record(x, self._reading.shape) for x in found])
 
     def _compare(self, point: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray]) -> None:
         reading = self._reading
         full = {**point, **self._records(chosen)}
-        expected = self._other(*self._values(reading.model, full))
+        expected = self._other(*_in_order(reading.model, full))
         tables: list[np.ndarray] = []
         if self._counts:
             tables = [reading.count((*x, k), chosen) for k, x in enumerate(reading.given)]
-        counts = self._values_of_counts(tables)
-        found = self._at_counts(*self._values(self._written, {**point, **counts}))
+        counts = _values_of_counts(self._counts, tables)
+        found = self._at_counts(*_in_order(self._written, {**point, **counts}))
         n_tables, n_left = self._n_tables, len(self._of_cells)
         of_tables, of_cells = found[:n_tables], found[n_tables : n_tables + n_left]
         if self._counts:
             # All of the records together, since one may be given others.
-            alone = self._at_records(*self._values(reading.model, full))
+            alone = self._at_records(*_in_order(reading.model, full))
             prior, answers = alone[: len(reading.rvs)], alone[len(reading.rvs) :]
             multiplicity = sum(
                 gammaln(x.sum(axis=-1) + 1.0).sum() - gammaln(x + 1.0).sum() for x in tables
@@ -180,17 +204,6 @@ class _Check:
         for name, x, y in zip(self._names, found[n_tables + n_left :], expected, strict=True):
             self._same(f"'{name}'", x, y, np.max(np.abs(y), initial=0.0, where=np.isfinite(y)))
 
-    def _values_of_counts(self, tables: Sequence[np.ndarray]) -> Point:
-        """Return the count variables' values, given how many records are in each table's cells."""
-        found = {}
-        for rv, table in zip(self._counts, tables, strict=True):
-            value = table if len(table) > 1 else table[0]
-            found[rv.name] = value if value.ndim == rv.type.ndim else value[..., 1]
-        return found
-
-    def _values(self, model: Model, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-        return [np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars]
-
     def _same(self, name: str, computed: np.ndarray, expected: np.ndarray, size: float) -> None:
         computed, expected = np.asarray(computed, dtype=float), np.asarray(expected, dtype=float)
         known = ~np.isnan(expected)
@@ -209,6 +222,41 @@ class _Check:
             else f"{name} would have shape {computed.shape}, and not {expected.shape}. Please "
             "report the model"
         )
+
+
+def counts_of(written: Model) -> list[TensorVariable]:
+    """Return the tables that stand for records."""
+    return [rv for rv in written.free_RVs if hasattr(rv.tag, "in_place_of")]
+
+
+def _values_of_counts(
+    counts: Sequence[TensorVariable], tables: Sequence[np.ndarray]
+) -> dict[str, np.ndarray]:
+    """Return the count variables' values, given how many records are in each table's cells."""
+    found = {}
+    for rv, table in zip(counts, tables, strict=True):
+        value = table if len(table) > 1 else table[0]
+        found[rv.name] = value if value.ndim == rv.type.ndim else value[..., 1]
+    return found
+
+
+def _spread(
+    reading: TableReading, counts: Sequence[TensorVariable], rng: np.random.Generator
+) -> Point:
+    """Draw tables of which records have each value with the same probability."""
+    tables: list[np.ndarray] = []
+    for values, given in zip(reading.supports, reading.given, strict=True):
+        totals = reading.rows.sizes
+        if given:
+            earlier = (*reading.given[given[-1]], given[-1])
+            others = tuple(1 + axis for axis, j in enumerate(earlier) if j not in given)
+            totals = tables[given[-1]].sum(axis=others)
+        tables.append(rng.multinomial(totals, np.full(len(values), 1 / len(values))))
+    return _values_of_counts(counts, tables)
+
+
+def _in_order(model: Model, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    return [np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars]
 
 
 def _others(model: Model, names: Sequence[str]) -> list[TensorVariable]:

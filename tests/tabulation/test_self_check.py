@@ -7,11 +7,13 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+import pymc_dapper as pmd
 from pymc_dapper.tabulation import reading, self_check, writer
 from pymc_dapper.tabulation.choice import table_if_cheaper
 from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.model import tabulate
 from pymc_dapper.tabulation.reading import read_table
-from pymc_dapper.tabulation.self_check import check_table
+from pymc_dapper.tabulation.self_check import are_all_possible, check_table
 from pymc_dapper.tabulation.writer import write_table
 from tests.tabulation import forms
 from tests.tabulation.forms import FORMS
@@ -142,3 +144,87 @@ def test_records_are_evaluated_unless_they_are_many(monkeypatch):
     assert self_check.is_evaluated_soon(read)
     monkeypatch.setattr(self_check, "MOST_ENTRIES", 4 * 3 - 1)
     assert not self_check.is_evaluated_soon(read)
+
+
+def _chain(n, categories, see, of_last=None):
+    """Three columns, each seen with the next; the last one also by ``see``."""
+    size = (categories, categories)
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones((2, *size)))
+        a = pm.Categorical("a", np.full(categories, 1 / categories), shape=n)
+        b = pm.Categorical("b", p[0][a])
+        c = pm.Categorical("c", (p[1] if of_last is None else pt.as_tensor(of_last))[b])
+        for name, pair in {"ab": (a, b), "bc": (b, c)}.items():
+            table = pmd.statistics.joint_counts(pair, size)
+            pmd.GaussianMechanism(2.0).potential(name, table, released=np.full(size, n / 9))
+        see(b, c, n)
+    return model
+
+
+def _nothing(b, c, n):
+    """Nothing else sees them."""
+
+
+def _noisy(b, c, n):
+    pmd.LaplaceMechanism(1.0).observe("noisy", c.sum(), released=3.0)
+    rounded = pmd.GaussianMechanism(20.0).rounded(5).published_if(">=", 5)
+    table = np.ma.masked_equal([0, 5 * (n // 15), 5 * (n // 15)], 0)
+    rounded.potential("rounded", pmd.statistics.counts(c, 3), released=table)
+
+
+def _known(b, c, n):
+    pmd.invariant("known", pt.eq(c, 1).sum(), n // 3)
+
+
+def _known_within_a_tolerance(b, c, n):
+    pm.Potential("known", pt.switch(pt.abs(c.mean() - (n // 3) / n) < 1e-6, 0.0, -np.inf))
+
+
+def _known_as_observed(b, c, n):
+    pm.DiracDelta("known", c.sum(), observed=n)
+
+
+def _noise_with_bounds(b, c, n):
+    pmd.RandomRounding(3).observe("rounded", pmd.statistics.counts(c, 3), released=[3, 6, 6])
+
+
+def _impossible_pairs(b, c, n):
+    pm.Potential("possible", pt.switch(pt.eq(b, 2) & pt.eq(c, 0), -np.inf, 0.0))
+
+
+@pytest.mark.parametrize("n", [15, 3_000_000])
+@pytest.mark.parametrize("see", [_nothing, _noisy])
+def test_noisy_tables_are_linked(see, n):
+    assert "b_c_counts" in tabulate(_chain(n, 3, see)).named_vars
+
+
+@pytest.mark.parametrize("n", [15, 3_000_000])
+@pytest.mark.parametrize(
+    "see",
+    [_known, _known_within_a_tolerance, _known_as_observed, _noise_with_bounds, _impossible_pairs],
+)
+def test_impossible_tables_are_not_linked(see, n):
+    assert "a_b_c_counts" in tabulate(_chain(n, 3, see)).named_vars
+
+
+@pytest.mark.parametrize("n", [15, 3_000_000])
+def test_values_that_are_impossible_beside_others_are_in_one_table(n):
+    for zeros, name in ((0.0, "a_b_c_counts"), (0.1, "b_c_counts")):
+        of_last = np.array([[0.3, 0.7 - zeros, zeros], [0.2, 0.3, 0.5], [0.4, 0.4, 0.2]])
+        assert name in tabulate(_chain(n, 3, _nothing, of_last)).named_vars
+
+
+def test_one_table_around_impossible_ones_may_be_too_large():
+    assert "b_c_counts" in tabulate(_chain(1_000, 20, _nothing)).named_vars
+    with pytest.raises(TabulationError, match="'a', 'b', 'c' can have 8000 values, more than"):
+        tabulate(_chain(1_000, 20, _known))
+
+
+def test_tables_that_cannot_be_evaluated_are_not_linked(monkeypatch):
+    def fails(*arguments):
+        raise ArithmeticError
+
+    reading, written = read_and_written(forms.chain())
+    assert are_all_possible(reading, written)
+    monkeypatch.setattr(self_check, "compile_in_python", fails)
+    assert not are_all_possible(reading, written)
