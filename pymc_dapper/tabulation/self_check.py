@@ -56,15 +56,18 @@ def check_table(reading: TableReading, written: Model) -> None:
 
 
 def are_all_possible(reading: TableReading, written: Model) -> bool:
-    """Whether no factor of a model of counts rules any tables out, as far as random ones show.
+    """Whether no factor rules out any tables of counts, as far as random ones show.
 
     Records in these are spread evenly over all values.
     """
     rng, counts = np.random.default_rng(0), counts_of(written)
-    factors = [*counts, *written.observed_RVs, *written.potentials]
+    seen_by = {*reading.answers, *(part.name for part in reading.seen.values())}
+    others = [x for x in (*written.observed_RVs, *written.potentials) if x.name in seen_by]
     try:
         density = compile_in_python(
-            written, written.value_vars, [sum(x.sum() for x in log_densities(written, factors))]
+            written,
+            written.value_vars,
+            [sum(x.sum() for x in log_densities(written, [*counts, *others]))],
         )
         with np.errstate(all="ignore"):
             return all(
