@@ -10,13 +10,14 @@ Operations on lengths are constants by then, so a mean still divides by the numb
 
 `by_entry` integrates records out given others on which they depend. `long_form` reads a matrix as
 one record for each entry. `cliques` says which variables are counted together: those that one
-depends on, and those that something sees together. Sums that are known exactly put all of them into
-one table, since moves that keep such sums aren't known of linked tables. `writer` writes the
-result: Multinomials, each given a margin of an earlier one, with the multiplicities of tables as
-coefficients; totals as sums of cells, with a constant (sparse) matrix; and, if nothing sums over
-records, a mixture for each row. The Potential of records' answers is marked (``tag.of_answers``),
-so that parameters in it aren't taken for records. If some values of records could make a cell's
-probability invalid (`variables_maybe_invalid`, by bounds), the model is refused.
+depends on, and those that something sees together. If some tables are impossible, all of them are
+counted in one, since moves around these aren't known of linked tables (`are_all_possible`).
+`writer` writes the result: Multinomials, each given a margin of an earlier one, with the
+multiplicities of tables as coefficients; totals as sums of cells, with a constant (sparse) matrix;
+and, if nothing sums over records, a mixture for each row. The Potential of records' answers is
+marked (``tag.of_answers``), so that parameters in it aren't taken for records. If some values of
+records could make a cell's probability invalid (`variables_maybe_invalid`, by bounds), the model is
+refused.
 
 `self_check` compares both models before sampling, factor by factor, at records drawn from the
 model's own density, variable by variable: nothing has an entry for each joint value. The counts'

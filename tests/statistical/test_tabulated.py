@@ -138,20 +138,27 @@ LINKED = {
 
 
 def linked_columns(which, n=3):
-    """Columns of zeros and ones, with known probabilities, of which pairs are released."""
+    """Columns of zeros and ones, with known probabilities, of which pairs are released.
+
+    In a star, people are of two public groups, and the first column has been asked for.
+    """
     depends, pairs, given = LINKED[which]
     rng, people = np.random.default_rng(2), {}
+    group = np.arange(n) % 2 if which == "star" else np.zeros(n, dtype=int)
     with pm.Model() as model:
         for name, others in depends.items():
-            chance = pt.as_tensor(rng.uniform(0.1, 0.9, (2,) * len(others)))
-            chance = chance[tuple(people[x] for x in others)]
+            chance = pt.as_tensor(rng.uniform(0.1, 0.9, (2,) * (1 + len(others))))
+            chance = chance[(group, *(people[x] for x in others))]
             people[name] = pm.Bernoulli(name, chance, shape=n)
         for pair in pairs:
             table = pmd.statistics.joint_counts([people[x] for x in pair], (2, 2))
             released = rng.normal(n / 4, 1.0, (2, 2))
             pmd.GaussianMechanism(0.8).potential(f"t_{pair}", table, released=released)
+        if which == "star":
+            mechanism = pmd.RandomizedResponse(0.7, categories=2)
+            mechanism.observe("answer", people["a"], released=group)
     values = dict.fromkeys(depends, range(2))
-    return forms.Form(model, values, [0] * n, given={x: tuple(y) for x, y in given.items()})
+    return forms.Form(model, values, group.tolist(), given={x: tuple(y) for x, y in given.items()})
 
 
 @pytest.mark.parametrize(
