@@ -10,7 +10,7 @@ Operations on lengths are constants by then, so a mean still divides by the numb
 
 `by_entry` integrates records out given others on which they depend. `long_form` reads a matrix as
 one record for each entry. `cliques` says which variables are counted together: those that one
-depends on, and those that something sees together. If some tables are impossible, all of them are
+depends on, and those that something sees together. If some tables are impossible, all variables are
 counted in one, since moves around these aren't known of linked tables (`are_all_possible`).
 `writer` writes the result: Multinomials, each given a margin of an earlier one, with the
 multiplicities of tables as coefficients; totals as sums of cells, with a constant (sparse) matrix;
