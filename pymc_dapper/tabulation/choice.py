@@ -20,9 +20,9 @@ from pymc_dapper.tabulation.reading import TableReading
 
 RECORDS_PER_CELL = 150
 """A table's sweep takes as long per cell as a sweep over this number of records."""
-LINKED_PER_CELL = 10
-"""The same number of tables that are linked by variables in common: chains of people with so many
-columns mix badly."""
+LINKED_PER_CELL = 1
+"""Linked tables are counted if there are more people than cells: people with many columns mix so
+badly that counts win long before a sweep over them is faster."""
 CELLS_PER_RECORD = 16
 """Records are integrated out if no more terms than this are added up for each of them."""
 OF_NUMBERS = 100
