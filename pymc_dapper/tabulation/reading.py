@@ -1,6 +1,6 @@
 """How a model depends on records with few values: through the table of their counts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
@@ -198,6 +198,22 @@ class TableReading:
         own = np.zeros(self.n, dtype=np.int64) if self.rows.own is None else self.rows.own
         cells = np.ravel_multi_index((own, *(indices[k] for k in table)), shape)
         return np.bincount(cells, minlength=prod(shape)).reshape(shape)
+
+    def in_turn(self, split: Callable[[int, np.ndarray], np.ndarray]) -> list[np.ndarray]:
+        """Make a table of each variable from the margin of an earlier one.
+
+        ``split`` is given the variable's number, and how many records there are by row and by the
+        values of what it is given.
+        """
+        tables: list[np.ndarray] = []
+        for k, given in enumerate(self.given):
+            totals = self.rows.sizes
+            if given:
+                earlier = (*self.given[given[-1]], given[-1])
+                others = tuple(1 + axis for axis, j in enumerate(earlier) if j not in given)
+                totals = tables[given[-1]].sum(axis=others)
+            tables.append(split(k, totals))
+        return tables
 
     def at_cells(
         self, graph: TensorVariable, table: Sequence[int], cells: slice = slice(None)

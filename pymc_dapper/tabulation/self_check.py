@@ -63,6 +63,11 @@ def are_all_possible(reading: TableReading, written: Model) -> bool:
     rng, counts = np.random.default_rng(0), counts_of(written)
     seen_by = {*reading.answers, *(part.name for part in reading.seen.values())}
     others = [x for x in (*written.observed_RVs, *written.potentials) if x.name in seen_by]
+
+    def spread(k: int, totals: np.ndarray) -> np.ndarray:
+        n_values = len(reading.supports[k])
+        return rng.multinomial(totals, np.full(n_values, 1 / n_values))
+
     try:
         density = compile_in_python(
             written,
@@ -73,7 +78,9 @@ def are_all_possible(reading: TableReading, written: Model) -> bool:
             return all(
                 np.isfinite(density(*_in_order(written, {**point, **tables}))[0])
                 for point in _points(written, rng)
-                for tables in (_spread(reading, counts, rng) for _ in range(SPREAD))
+                for tables in (
+                    _values_of_counts(counts, reading.in_turn(spread)) for _ in range(SPREAD)
+                )
             )
     except FAILURES:  # of a user's operation: it isn't known
         return False
@@ -241,21 +248,6 @@ def _values_of_counts(
         value = table if len(table) > 1 else table[0]
         found[rv.name] = value if value.ndim == rv.type.ndim else value[..., 1]
     return found
-
-
-def _spread(
-    reading: TableReading, counts: Sequence[TensorVariable], rng: np.random.Generator
-) -> Point:
-    """Draw tables of which records have each value with the same probability."""
-    tables: list[np.ndarray] = []
-    for values, given in zip(reading.supports, reading.given, strict=True):
-        totals = reading.rows.sizes
-        if given:
-            earlier = (*reading.given[given[-1]], given[-1])
-            others = tuple(1 + axis for axis, j in enumerate(earlier) if j not in given)
-            totals = tables[given[-1]].sum(axis=others)
-        tables.append(rng.multinomial(totals, np.full(len(values), 1 / len(values))))
-    return _values_of_counts(counts, tables)
 
 
 def _in_order(model: Model, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:

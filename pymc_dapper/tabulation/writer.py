@@ -19,7 +19,9 @@ from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
+from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.bounds import Bounds, bounds_of
+from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
@@ -37,6 +39,8 @@ ENTRIES_AT_ONCE = 2_000_000
 """Entries of the cells' contributions that are evaluated at once."""
 DENSE = 10_000
 """Up to this number of entries, contributions are a dense matrix; otherwise sparse."""
+ALWAYS_ROUNDED = 4
+"""Of this number of cells or fewer, PyMC can round a Multinomial's mean to counts."""
 LABELLED = 100_000
 """Up to this number, distinct rows have labels."""
 
@@ -50,7 +54,14 @@ def write_table(reading: TableReading) -> Model:
             "be invalid. A table has all values, also those that no record has. Write the "
             "probabilities so that they always lie between 0 and 1"
         )
-    return _Writer(reading, counted=bool(reading.sums)).model
+    counted, linked = bool(reading.sums), len(reading.tables) > 1
+    written = _Writer(reading, counted=counted, even=linked).model
+    if counted and not linked and max(map(len, reading.supports)) > ALWAYS_ROUNDED:
+        try:
+            initial_point(written)
+        except FAILURES:  # PyMC's start would have a negative count
+            return _Writer(reading, counted=counted, even=True).model
+    return written
 
 
 def variables_maybe_invalid(reading: TableReading) -> list[str]:
@@ -84,8 +95,8 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
 class _Writer:
     """Writes a model, variable after variable; ``new`` maps placeholders to its variables."""
 
-    def __init__(self, reading: TableReading, *, counted: bool):
-        self._reading = reading
+    def __init__(self, reading: TableReading, *, counted: bool, even: bool):
+        self._reading, self._even = reading, even
         self._old = old = reading.model
         self._row_dim = "_".join(rv.name for rv in reading.rvs) + "_row"
         self._new: dict[Variable, Variable] = {}
@@ -242,12 +253,14 @@ class _Writer:
         """Register a table of each variable with the earlier ones that it is counted with."""
         reading = self._reading
         rows = [self._row_dim] if self._lead else []
-        of_values: list[str] = []
+        of_values, starts = list[str](), self._starts()
         for k, (rv, given) in enumerate(zip(reading.rvs, reading.given, strict=True)):
             table, chance = (*given, k), reading.chances[k]
             alone = chance is not None and table in reading.tables and not given
-            totals = self._margin(given)
-            start = self._initval(table, count=alone)
+            totals, start = self._margin(given), starts[k]
+            if start is not None:
+                start = start if self._lead else start[0]
+                start = start[..., 1] if alone else start
             if alone:
                 p = self._of_values(chance, given, ())
                 made = pm.Binomial(f"{rv.name}_count", totals, p, dims=rows or None, initval=start)
@@ -288,17 +301,24 @@ class _Writer:
         self.model.add_coord(f"{rv.name}_value", list(values))
         return f"{rv.name}_value"
 
-    def _initval(self, table: tuple[int, ...], count: bool) -> np.ndarray | None:
-        """Count the records' initial values, if they were given of these and all earlier ones."""
-        reading, given = self._reading, []
-        for rv, values in zip(reading.rvs[: table[-1] + 1], reading.supports, strict=False):
+    def _starts(self) -> list[np.ndarray | None]:
+        """Count the records' initial values, as far as they were given; or split records evenly."""
+        reading, given = self._reading, list[np.ndarray]()
+        for rv, values in zip(reading.rvs, reading.supports, strict=True):
             start = self._old.rvs_to_initial_values.get(rv)
             if not isinstance(start, np.ndarray) or start.size != reading.n:
-                return None
+                break
             given.append(start.ravel() - values[0])
-        counts = reading.count(table, given)
-        counts = counts if self._lead else counts[0]
-        return counts[..., 1] if count else counts
+
+        def split(k: int, totals: np.ndarray) -> np.ndarray:
+            if k < len(given):
+                return reading.count((*reading.given[k], k), given)
+            of_each, rest = np.divmod(totals[..., None], len(reading.supports[k]))
+            return of_each + (np.arange(len(reading.supports[k])) < rest)
+
+        starts = reading.in_turn(split)
+        known = len(starts) if self._even else len(given)
+        return [*starts[:known], *[None] * (len(starts) - known)]
 
     def _write_answers(self, counted: bool) -> None:
         """Convert a factor with a value for each record to one with a value for each cell."""

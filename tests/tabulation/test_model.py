@@ -190,6 +190,40 @@ def test_starts_are_counted_in_linked_tables():
         assert np.isfinite(log_density(tabulated)(found))
 
 
+@pytest.mark.parametrize("n", [2 * 256 + 1, 820])
+def test_few_people_for_each_cell_have_a_start(n):
+    """PyMC would round 1.6 people in each of 16 cells to two, and take all too many from one."""
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.ones((2, 16, 16)))
+        a = pm.Categorical("a", np.full(16, 1 / 16), shape=n)
+        b = pm.Categorical("b", p[0][a])
+        c = pm.Categorical("c", p[1][b])
+        for name, pair in {"ab": (a, b), "bc": (b, c)}.items():
+            table = pmd.statistics.joint_counts(pair, (16, 16))
+            pmd.GaussianMechanism(2.0).potential(name, table, released=np.full((16, 16), n / 256))
+    tabulated = tabulate(model)
+    start = tabulated.initial_point()
+    for name in ("a_counts", "a_b_counts", "b_c_counts"):
+        assert start[name].sum() == n
+    assert np.array_equal(start["a_b_counts"].sum(axis=0), start["b_c_counts"].sum(axis=1))
+    assert np.ptp(start["a_b_counts"]) <= 1
+    assert np.isfinite(log_density(tabulated)(start))
+
+
+@pytest.mark.parametrize(("n", "even"), [(26, True), (1_600, False)])
+def test_one_table_starts_evenly_only_where_pymc_has_no_start(n, even):
+    group = np.repeat([0, 1], [n, 2_000])
+    shares = np.stack([np.full(16, 1 / 16), np.arange(1, 17) / 136])
+    with pm.Model() as model:
+        x = pm.Categorical("x", shares[group], shape=len(group))
+        table = pmd.statistics.cross_counts(pt.as_tensor(group), x, 2, 16)
+        pmd.GaussianMechanism(2.0).potential("privacy", table, released=np.full((2, 16), 50.0))
+    many, few = tabulate(model).initial_point()["x_counts"]
+    assert (few.sum(), many.sum()) == (n, 2_000)
+    assert np.ptp(few) <= 1
+    assert (np.ptp(many) <= 1) == even
+
+
 def test_linked_tables_have_the_coords_of_their_variables():
     with pm.Model(coords={"city": ["Bonn", "Oslo"], "colour": list("rgb")}) as model:
         p = pm.Dirichlet("p", np.ones(2), dims="city")
