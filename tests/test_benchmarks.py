@@ -1,6 +1,5 @@
 """The benchmarks run, and loops by hand draw from the posterior: a wrong one may well be fast."""
 
-import math
 import signal
 import subprocess
 import time
@@ -9,14 +8,12 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.special import softmax
 
 from benchmarks import (
     against,
     by_hand,
     census,
     class_modes,
-    clique_tables,
     first_draws,
     measure,
     measured_records,
@@ -518,52 +515,6 @@ def test_the_likelihood_of_classes_has_the_moments_of_all_people(problem):
     with edited(class_modes, "within", {line: "table = table[:, :, None] * table[:, None, :]"}):
         _, _, of_both = class_modes.moments(problem, *parted(problem, logits))
     assert not np.allclose(of_both, covariance, atol=0.1)
-
-
-# Tables of a tree's pairs in the place of people --------------------------------------------------
-
-
-def tables_of(n, rows, columns):
-    """All tables of n people."""
-    for cells in product(range(n + 1), repeat=rows * columns):
-        if sum(cells) == n:
-            yield np.reshape(cells, (rows, columns))
-
-
-def posterior_of_pairs(of_tree, n, parts_count):
-    """Cells of both pairs of three columns, for each possible pair of tables, and probabilities."""
-    first, second = of_tree.released
-    cells, logs = [], []
-    for one in tables_of(n, *first.shape):
-        for other in tables_of(n, *second.shape):
-            if np.array_equal(one.sum(axis=0), other.sum(axis=1)):
-                found = np.concatenate([one.ravel(), other.ravel()])
-                errors = found - np.concatenate([first.ravel(), second.ravel()])
-                ways = [math.comb(k + one.shape[1] - 1, k) for k in one.sum(axis=1)]
-                ways += [math.comb(k + other.shape[1] - 1, k) for k in other.sum(axis=1)]
-                prior = -np.log(ways).sum() if parts_count else 0.0
-                cells.append(found)
-                logs.append(prior - (errors**2).sum() / (2 * of_tree.sigma**2))
-    return np.array(cells), softmax(logs)
-
-
-def test_counts_of_a_trees_pairs_have_the_posterior():
-    """All possible tables of five people. A prior of like probability for each is found out."""
-    rng, n = np.random.default_rng(5), 5
-    released = rng.normal(1, 2, (2, 2)), rng.normal(1, 2, (2, 3))
-    of_tree = clique_tables.Tree((2, 2, 3), ((0, 1), (1, 2)), released, sigma=3.0)
-    people = np.stack([rng.integers(size, size=n) for size in of_tree.sizes], axis=1)
-    drawn = of_tree.draws(people, rng, 150_000, moves=20)[100:]
-
-    def z_scores(parts_count):
-        cells, probabilities = posterior_of_pairs(of_tree, n, parts_count)
-        found = np.concatenate([drawn, drawn**2], axis=1)
-        expected = probabilities @ np.concatenate([cells, cells**2], axis=1)
-        errors = found.std(axis=0) / np.sqrt(effective_draws(found))
-        return np.abs((found.mean(axis=0) - expected) / errors)
-
-    assert z_scores(parts_count=True).max() < 4.5
-    assert z_scores(parts_count=False).max() > 9
 
 
 def parted(problem, logits):
