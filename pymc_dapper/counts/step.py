@@ -27,7 +27,7 @@ from pymc_dapper.checks import flag, real_numbers, whole_number
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.compiled.data import CountData
-from pymc_dapper.counts.compiled.sweep import check_sweep, compile_count_sweep
+from pymc_dapper.counts.compiled.sweep import check_linked, check_sweep, compile_count_sweep
 from pymc_dapper.counts.compiled.unmoved import (
     Change,
     find_changes,
@@ -252,6 +252,7 @@ class CountStep(Step):
         counts, given, rng = self._counts(point), self._given(point), np.random.default_rng(0)
         start = self._starts.possible(self.sweep, counts, given, rng, ReadingError)
         start = self._starts.near(self.sweep, start, given)
+        check_linked(self._reading, self.sweep, start, given)
         self._found = counts, start
         self._first_tuning = check_sweep(self._reading, self.sweep, start, given)
         self._tree = choose_tree(

@@ -46,7 +46,8 @@ def graphical(release: Any, *, n: int | None = None) -> pm.Model:
     The graph of columns that were released together is triangulated by elimination: the column
     whose table with its neighbours has the fewest cells goes first, and its neighbours are joined.
     In reverse order, each column is given the neighbours that it had when it was eliminated. So
-    every released table is a margin of one column's table with what that column is given.
+    every released table is a margin of one column's table with what that column is given. If there
+    are more people than cells, :func:`pymc_dapper.sample` counts them in these tables.
 
     References
     ----------

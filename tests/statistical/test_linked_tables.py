@@ -5,6 +5,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 import pymc as pm
+import pytest
 from scipy.special import gammaln
 
 import pymc_dapper as pmd
@@ -74,6 +75,19 @@ def test_linked_tables_agree_with_all_tables_enumerated():
     assert np.abs(z_scores(draws(), *by_enumeration())).max() < 4
 
 
+def test_linked_tables_of_which_some_are_impossible_are_refused():
+    """c follows from b: no one changes b alone, and none of the moves changes both."""
+    with pm.Model():
+        a = pm.Multinomial("a", n=N, p=[0.4, 0.6])
+        ab = pm.Multinomial("ab", n=a, p=np.full((2, 3), 1 / 3), shape=(2, 3))
+        bc = pm.Multinomial(
+            "bc", n=ab.sum(axis=0), p=np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), shape=(3, 2)
+        )
+        pmd.GaussianMechanism(SIGMA).potential("noisy", bc, released=RELEASED[1])
+        with pytest.raises(pmd.ReadingError, match=r"of 'a', 'ab', 'bc', some tables .*`moves=`"):
+            CountStep([a, ab, bc])
+
+
 def test_moves_of_several_columns_alone_show(monkeypatch):
     def misread(*arguments):
         moves = read(*arguments)
@@ -83,4 +97,5 @@ def test_moves_of_several_columns_alone_show(monkeypatch):
 
     read = steps.moves_of
     monkeypatch.setattr(steps, "moves_of", misread)
+    monkeypatch.setattr(steps, "check_linked", lambda *_: None)
     assert np.abs(z_scores(draws(), *by_enumeration())).max() > 8

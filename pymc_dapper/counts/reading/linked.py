@@ -5,7 +5,8 @@ table of b and c has as many people of each b as that of a and b. Tables that ar
 one, are the margins of a decomposable model's cliques. Whatever tables agree come from people, and
 a person who changes one column is a move from tables to others. So moves in which people of any
 categories change a column connect all tables. Where several columns change at once, with signs in
-turn, tables with fewer of them stay as they are (Dobra 2003).
+turn, tables with fewer of them stay as they are (Dobra 2003). If some tables have probability zero,
+others may lie behind them: then the step refuses the model.
 
 Dobra, A. (2003). Markov bases for decomposable graphical models. Bernoulli 9.
 """
@@ -32,6 +33,8 @@ Axes = tuple[int, tuple[int, ...]]
 
 LINES_PER_CELL = 4
 """Lines in a sweep, for each cell of a linked table."""
+SPREAD = 20
+"""Tables that show whether all are possible."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,22 @@ class Linked:
     sets: Indices
     """Shape (lines of a sweep, MOST_CHANGED): the columns that change, filled up with -1. Without
     any, the number of people changes."""
+
+    def spread(self, table: Indices, rng: np.random.Generator) -> Iterator[Indices]:
+        """Yield some of all tables that agree, however probable: people change one column each."""
+        table, of_one = table.copy(), self.sets[(self.sets[:, 0] >= 0) & (self.sets[:, 1] < 0), 0]
+        for k in range(len(self.sets)):
+            column, person = rng.choice(of_one), rng.integers(self.sizes)
+            strides = self.strides[self.strides[:, column] > 0]
+            cells = self.starts[self.strides[:, column] > 0] + strides @ person
+            others = cells + strides[:, column] * (
+                rng.integers(self.sizes[column]) - person[column]
+            )
+            n_people = rng.integers(table[cells].min(), endpoint=True)
+            table[cells] -= n_people
+            table[others] += n_people
+            if (k + 1) % (len(self.sets) // SPREAD) == 0:
+                yield table
 
 
 @dataclass(frozen=True)
