@@ -181,7 +181,11 @@ def compile_count_sweep(
     structure = layout_of(reading)
     table = context_of(reading)
     whole, whole_context = _whole(reading, mode)
-    functions = tuple(term_function(terms) for terms in reading.terms)
+    of_terms = [term_function(terms) for terms in reading.terms]
+    # Tables of the same kind have functions in common, which are compiled once.
+    functions = tuple(dict.fromkeys(of_terms))
+    kinds = np.array([functions.index(each) for each in of_terms], dtype=np.int64)
+    structure = structure._replace(kinds=kinds[structure.kinds])
     of_blocks = JointCountSweep if moves.blocks else CountSweep
     sweep_op = LinkedCountSweep if moves.linked else of_blocks
     op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))

@@ -262,6 +262,8 @@ def plan_pass(
         return schedule.single.size
     if g == schedule.grid_rows.size:
         return schedule.direction_lines.size
+    if g > schedule.grid_rows.size:
+        return 0
     if schedule.grid_rows[g] > 1:
         return pair_corners(schedule, g, counts, corners, draws)
     start = schedule.place_starts[schedule.grid_places[g]]
@@ -270,7 +272,9 @@ def plan_pass(
 
 
 @njit
-def set_line(schedule: Schedule, g: int, k: int, corners: np.ndarray, line: Line) -> int:
+def set_line(
+    schedule: Schedule, g: int, k: int, corners: np.ndarray, line: Line, draws: Any
+) -> int:
     """Write the cells and steps of a line, and return the number of its cells."""
     if g == schedule.grid_rows.size:
         d = schedule.direction_lines[k]
@@ -284,6 +288,72 @@ def set_line(schedule: Schedule, g: int, k: int, corners: np.ndarray, line: Line
         line.cells[corner] = schedule.single[k] if g < 0 else corners[k, corner]
         line.steps[corner] = 1 if corner in (0, 3) else -1
     return n_cells
+
+
+@njit
+def line_of_linked(linked: np.ndarray, k: int, line: Line, draws: Any) -> int:
+    """Write a line of linked tables, and return the number of its cells.
+
+    People change between two categories of each column in a set, in turn more and fewer of them;
+    their other columns have one category each. So tables with all columns of the set change, and
+    agree on what they share. Other tables don't change. What is drawn doesn't depend on counts.
+    """
+    sizes, starts, strides = part(linked, 0), part(linked, 1), part(linked, 2)
+    category, by, n_cells = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64), 0
+    for column in part(linked, 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
+        if column >= 0:
+            category[column] = pick(draws, 0, sizes[column] - 1)
+            other = pick(draws, 0, sizes[column] - 2)
+            by[column] = other + (other >= category[column]) - category[column]
+    for table in range(starts.size):
+        has_all = True
+        for column in range(sizes.size):
+            if by[column] != 0 and strides[table * sizes.size + column] == 0:
+                has_all = False
+        if not has_all:
+            continue
+        line.cells[n_cells], line.steps[n_cells], n_corners = starts[table], 1, 1
+        for column in range(sizes.size):
+            stride = strides[table * sizes.size + column]
+            if stride == 0:
+                continue
+            if category[column] < 0:
+                category[column] = pick(draws, 0, sizes[column] - 1)
+            for corner in range(n_cells, n_cells + n_corners):
+                line.cells[corner] += stride * category[column]
+                if by[column] != 0:
+                    line.cells[corner + n_corners] = line.cells[corner] + stride * by[column]
+                    line.steps[corner + n_corners] = -line.steps[corner]
+            if by[column] != 0:
+                n_corners *= 2
+        n_cells += n_corners
+    return n_cells
+
+
+@njit
+def plan_linked_pass(
+    schedule: Schedule, g: int, counts: np.ndarray, corners: np.ndarray, draws: Any
+) -> int:
+    """Plan a pass, as :func:`plan_pass` does; the last one is over linked tables."""
+    if g > schedule.grid_rows.size:
+        return part(schedule.linked, 3).size // MOST_CHANGED
+    return plan_pass(schedule, g, counts, corners, draws)
+
+
+@njit
+def set_linked_line(
+    schedule: Schedule, g: int, k: int, corners: np.ndarray, line: Line, draws: Any
+) -> int:
+    """Write a line, as :func:`set_line` does; of linked tables, too."""
+    if g > schedule.grid_rows.size:
+        return line_of_linked(schedule.linked, k, line, draws)
+    return set_line(schedule, g, k, corners, line, draws)
+
+
+@njit
+def longest_linked(schedule: Schedule) -> int:
+    """Return the largest number of cells in a move, with lines of linked tables."""
+    return max(longest_direction(schedule), part(schedule.linked, 1).size * 2**MOST_CHANGED)
 
 
 @njit(inline="always")
@@ -357,7 +427,10 @@ def joint_directions(schedule: Schedule, k: int, first: int) -> Directions:
 
 
 @njit(inline="always")
-def sweep_counts(
+def sweep_lines(
+    plan_pass: Callable[..., int],
+    set_line: Callable[..., int],
+    longest: int,
     log_density: Callable[..., float],
     context: tuple[Any, ...],
     structure: Structure,
@@ -370,6 +443,10 @@ def sweep_counts(
 
     Parameters
     ----------
+    plan_pass, set_line : callable
+        :func:`plan_pass` and :func:`set_line`, or the same with lines of linked tables.
+    longest : int
+        The largest number of cells in a line.
     log_density, context, structure, draws
         As in :func:`update_line`.
     schedule : Schedule
@@ -388,7 +465,7 @@ def sweep_counts(
     # Computed anew in every sweep: rounding can't build up, and values can't be outdated after
     # parameters changed between sweeps.
     state = State(counts.copy(), start_values(structure, counts))
-    line = new_line(structure, longest_direction(schedule))
+    line = new_line(structure, longest)
     n_grids, most = schedule.grid_rows.size, 0
     for g in range(n_grids):
         most = max(most, max(schedule.grid_rows[g] // 2, 1) * (schedule.grid_columns[g] // 2))
@@ -396,10 +473,10 @@ def sweep_counts(
     if curvatures.size < structure.terms.size:
         curvatures = find_curvatures(log_density, context, structure, state.values, line)
     gain, n_moved, n_able = 0.0, 0, 0
-    for g in range(-1, n_grids + 1):
+    for g in range(-1, n_grids + 2):
         for _ in range(schedule.grid_passes[g] if 0 <= g < n_grids else 1):
             for k in range(plan_pass(schedule, g, state.counts, corners, draws)):
-                n_cells = set_line(schedule, g, k, corners, line)
+                n_cells = set_line(schedule, g, k, corners, line, draws)
                 status, gained = update_line(
                     log_density, context, structure, curvatures, state, line, n_cells, draws
                 )
@@ -412,6 +489,43 @@ def sweep_counts(
     final = log_density_at(log_density, context, state.values, line, everything, 0)
     moved = n_moved / n_able if n_able else 1.0
     return SweepOutcome(state.counts, moved, n_able, final, gain, curvatures)
+
+
+@njit(inline="always")
+def sweep_counts(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    counts: np.ndarray,
+    curvatures: np.ndarray,
+    draws: Any,
+) -> SweepOutcome:
+    """Sweep over all lines but those of linked tables: see :func:`sweep_lines`."""
+    return sweep_lines(
+        plan_pass, set_line, longest_direction(schedule),
+        log_density, context, structure, schedule, counts, curvatures, draws,
+    )  # fmt: skip
+
+
+@njit(inline="always")
+def sweep_linked(
+    log_density: Callable[..., float],
+    context: tuple[Any, ...],
+    structure: Structure,
+    schedule: Schedule,
+    counts: np.ndarray,
+    curvatures: np.ndarray,
+    draws: Any,
+) -> SweepOutcome:
+    """Sweep over all lines, those of linked tables last.
+
+    A separate kernel: these lines take a second to compile, and few models have them.
+    """
+    return sweep_lines(
+        plan_linked_pass, set_linked_line, longest_linked(schedule),
+        log_density, context, structure, schedule, counts, curvatures, draws,
+    )  # fmt: skip
 
 
 @njit(inline="always")
@@ -438,83 +552,6 @@ def sweep_jointly(
     return SweepOutcome(
         state.counts,
         (swept.moved * swept.n_able + n_moved) / n_able if n_able else 1.0,
-        n_able,
-        swept.log_density + gain,
-        swept.gain + gain,
-        swept.curvatures,
-    )
-
-
-@njit
-def set_linked_line(linked: np.ndarray, k: int, line: Line, draws: Any) -> int:
-    """Write a line of linked tables, and return the number of its cells.
-
-    People change between two categories of each column in a set, in turn more and fewer of them;
-    their other columns have one category each. So tables with all columns of the set change, and
-    agree on what they share. Other tables don't change. What is drawn doesn't depend on counts.
-    """
-    sizes, starts, strides = part(linked, 0), part(linked, 1), part(linked, 2)
-    category, by, n_cells = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64), 0
-    for column in part(linked, 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
-        if column >= 0:
-            category[column] = pick(draws, 0, sizes[column] - 1)
-            other = pick(draws, 0, sizes[column] - 2)
-            by[column] = other + (other >= category[column]) - category[column]
-    for table in range(starts.size):
-        has_all = True
-        for column in range(sizes.size):
-            if by[column] != 0 and strides[table * sizes.size + column] == 0:
-                has_all = False
-        if not has_all:
-            continue
-        line.cells[n_cells], line.steps[n_cells], n_corners = starts[table], 1, 1
-        for column in range(sizes.size):
-            stride = strides[table * sizes.size + column]
-            if stride == 0:
-                continue
-            if category[column] < 0:
-                category[column] = pick(draws, 0, sizes[column] - 1)
-            for corner in range(n_cells, n_cells + n_corners):
-                line.cells[corner] += stride * category[column]
-                if by[column] != 0:
-                    line.cells[corner + n_corners] = line.cells[corner] + stride * by[column]
-                    line.steps[corner + n_corners] = -line.steps[corner]
-            if by[column] != 0:
-                n_corners *= 2
-        n_cells += n_corners
-    return n_cells
-
-
-@njit(inline="always")
-def sweep_linked(
-    log_density: Callable[..., float],
-    context: tuple[Any, ...],
-    structure: Structure,
-    schedule: Schedule,
-    counts: np.ndarray,
-    curvatures: np.ndarray,
-    draws: Any,
-) -> SweepOutcome:
-    """Sweep as :func:`sweep_counts` does, then move linked tables.
-
-    A separate kernel, too.
-    """
-    swept = sweep_counts(log_density, context, structure, schedule, counts, curvatures, draws)
-    state = State(swept.counts, start_values(structure, swept.counts))
-    line = new_line(structure, part(schedule.linked, 1).size * 2**MOST_CHANGED)
-    gain, n_moved, n_able = 0.0, swept.moved * swept.n_able, swept.n_able
-    for k in range(part(schedule.linked, 3).size // MOST_CHANGED):
-        n_cells = set_linked_line(schedule.linked, k, line, draws)
-        status, gained = update_line(
-            log_density, context, structure, swept.curvatures, state, line, n_cells, draws
-        )
-        gain += gained
-        if status >= 0:
-            n_able += 1
-            n_moved += status
-    return SweepOutcome(
-        state.counts,
-        n_moved / n_able if n_able else 1.0,
         n_able,
         swept.log_density + gain,
         swept.gain + gain,

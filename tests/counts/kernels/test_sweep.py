@@ -470,5 +470,5 @@ def test_lines_of_linked_tables_leave_the_posterior_as_it_is():
 def test_tables_that_change_alone_are_no_longer_linked():
     model, tables, _ = two_tables()
     alone = {"if not has_all:": "if table > 0:"}
-    with edited(sweep, "set_linked_line", alone), pytest.raises(KeyError):
+    with edited(sweep, "line_of_linked", alone), pytest.raises(KeyError):
         model.matrix(tables, linked((1,)), [0.5] * 9, scripted(sweep_linked))
