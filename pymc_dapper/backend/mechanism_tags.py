@@ -13,6 +13,7 @@ from pymc.model import Model
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.elemwise import Elemwise
 
 
 def told_by(variable: Variable) -> list[Variable]:
@@ -53,11 +54,12 @@ def tell_of_copies(model: Model) -> None:
         graphs = told_by(variable)
         if not graphs:
             continue
-        # When a release is added, its statistic may get a name.
+        # When a release is added, its statistic may get a name. PyTensor names means and variances.
         own = {
             x: model[x.name]
             for x in ancestors(graphs)
             if x.name in model.named_vars and x.name != variable.name and x not in of_model
+            if not isinstance(getattr(x.owner, "op", None), Elemwise)
         }
         if own:
             graphs = graph_replace(graphs, own, strict=False)

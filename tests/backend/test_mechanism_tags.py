@@ -204,3 +204,14 @@ def test_generated_releases_have_the_statistics_dims():
         with pytest.raises(ValueError, match="the model's coords have no dim 'row'"):
             mechanism.generate("other", table, dims="row")
     assert model.named_vars_to_dims["noisy"] == ("cell",)
+
+
+def test_a_release_may_have_a_name_that_pytensor_gives_means():
+    with pm.Model() as model:
+        record = pm.Normal("record", shape=6)
+        pmd.GaussianMechanism(2.0).potential("mean", record.mean(), released=0.3)
+        pmd.GaussianMechanism(2.0).potential("moments", record.var() + record.mean(), released=1.0)
+    copy = clone_model(model)
+    tell_of_copies(copy)
+    assert copy["mean"] not in ancestors(told_by(copy["moments"]))
+    assert copy["record"] in ancestors(told_by(copy["moments"]))

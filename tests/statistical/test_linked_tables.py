@@ -10,6 +10,7 @@ from scipy.special import gammaln
 
 import pymc_dapper as pmd
 from pymc_dapper.counts import step as steps
+from pymc_dapper.counts.reading import known_totals
 from pymc_dapper.counts.step import CountStep
 from tests.statistical.test_counts import normalised, z_scores
 
@@ -71,6 +72,44 @@ def draws():
     ).astype(float)
 
 
+def copied_column():
+    """Column b is a copy of column a: nobody can change one of them alone."""
+    with pm.Model():
+        a = pm.Multinomial("a", n=N, p=[0.4, 0.6])
+        ab = pm.Multinomial("ab", n=a, p=np.eye(2), shape=(2, 2))
+        bc = pm.Multinomial("bc", n=ab.sum(axis=0), p=np.full((2, 2), 0.5), shape=(2, 2))
+        pmd.GaussianMechanism(SIGMA).potential("noisy", bc, released=np.array([[2, 0.3], [0.1, 1]]))
+        return (
+            pm.sample(
+                draws=3_000,
+                tune=200,
+                chains=1,
+                step=CountStep([a, ab, bc]),
+                random_seed=4,
+                progressbar=False,
+                compute_convergence_checks=False,
+            )
+            .posterior["bc"]
+            .values[0]
+        )
+
+
+def all_of_a_copied_column():
+    tables = np.array([x for x in product(range(N + 1), repeat=4) if sum(x) == N])
+    logp = gammaln(N + 1) - gammaln(tables + 1).sum(axis=1) + tables @ np.log([0.2, 0.2, 0.3, 0.3])
+    logp -= ((tables - [2, 0.3, 0.1, 1]) ** 2).sum(axis=1) / (2 * SIGMA**2)
+    return tables, normalised(logp)
+
+
+def test_with_impossible_values_people_change_several_columns_at_once(monkeypatch):
+    found = copied_column().reshape(1, 3_000, 4).astype(float)
+    assert np.abs(z_scores(found, *all_of_a_copied_column())).max() < 4
+    monkeypatch.setattr(known_totals, "_any_impossible", lambda reading: False)
+    monkeypatch.setattr(steps, "check_linked", lambda *_: None)
+    found = copied_column().reshape(1, 3_000, 4).astype(float)
+    assert np.abs(np.nan_to_num(z_scores(found, *all_of_a_copied_column()))).max() > 8
+
+
 def test_linked_tables_agree_with_all_tables_enumerated():
     assert np.abs(z_scores(draws(), *by_enumeration())).max() < 4
 
@@ -99,3 +138,18 @@ def test_moves_of_several_columns_alone_show(monkeypatch):
     monkeypatch.setattr(steps, "moves_of", misread)
     monkeypatch.setattr(steps, "check_linked", lambda *_: None)
     assert np.abs(z_scores(draws(), *by_enumeration())).max() > 8
+
+
+def test_linked_tables_may_be_small():
+    with pm.Model():
+        n = pm.Poisson("n", 4)
+        tables = [pm.Multinomial(name, n=n, p=[0.3, 0.7]) for name in "bc"]
+        for table in tables:
+            pmd.GaussianMechanism(SIGMA).potential(f"noisy_{table.name}", table, released=[1, 3])
+        assert "columns of 2 linked tables" in CountStep([n, *tables]).describe()
+
+
+def test_one_of_the_linked_tables_may_be_known():
+    with chain() as model:
+        pmd.invariant("known", model["bc"], [[1, 0], [2, 1], [0, 1]])
+        assert "columns of 2 linked tables" in CountStep(model.free_RVs[3:]).describe()

@@ -1,6 +1,7 @@
 """A description of counts and their moves in words."""
 
 import math
+from collections import Counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,8 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
         lines.append(f"  {name_cells(reading, reading.totals.follows)}")
     if reading.invariants:
         lines.append("Known exactly, and kept by all moves:")
-        lines += [f"  {name}: {counted(n, 'total')}" for name, n in _invariants(reading).items()]
+        totals = Counter(reading.factors_of_equations)
+        lines += [f"  {name}: {counted(n, 'total')}" for name, n in totals.items()]
     crossing = why_no_tree(reading)
     if crossing is None:
         lines.append("On a tree: all known sums of cells are nested or disjoint.")
@@ -67,14 +69,6 @@ def name_cells(reading: CountReading, chosen: NDArray[np.bool_]) -> str:
             more = [f"{len(at) - NAMED_CELLS} more"] if len(at) > NAMED_CELLS else []
             named.append(f"'{count.name}' at {', '.join([*at[:NAMED_CELLS], *more])}")
     return ", ".join(named)
-
-
-def _invariants(reading: CountReading) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for invariant in reading.invariants:
-        n_rows = invariant.rows.matrix.shape[0]
-        found[invariant.factor] = found.get(invariant.factor, 0) + n_rows
-    return found
 
 
 def _moves(moves: Moves) -> list[str]:

@@ -1,14 +1,17 @@
 """Exactly known totals of a model's counts, at given parameters and data."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves, find_moves
+from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.values import at_values
 
 
 class KnownTotals:
@@ -24,11 +27,7 @@ class KnownTotals:
 
     def __init__(self, reading: CountReading):
         self.matrix = reading.equations
-        self.names = [
-            invariant.factor
-            for invariant in reading.invariants
-            for _ in range(invariant.rows.matrix.shape[0])
-        ]
+        self.names = reading.factors_of_equations
         unknown = reading.unknown_totals
         if unknown:
             listed = ", ".join(f"'{x.name}'" for x in unknown)
@@ -54,7 +53,19 @@ def moves_of(reading: CountReading, known: KnownTotals, given: ArrayLike | None 
         for terms in (reading.terms, reading.prior_terms)
     )
     bounded = reading.bounded_cells()
-    shapes = [x.type.shape for x in reading.counts]
-    return find_moves(
-        known.matrix, statistics, bounded, known.names, given, ties, reading.totals, shapes
-    )
+    read = known.matrix, statistics, bounded, known.names, given, ties, reading.totals
+    moves = find_moves(*read, [x.type.shape for x in reading.counts])
+    if moves.linked and _any_impossible(reading):
+        # A person may have to change several columns at once. If there are no such moves, the
+        # compiled step refuses the model.
+        with suppress(ReadingError):
+            return find_moves(*read)
+    return moves
+
+
+def _any_impossible(reading: CountReading) -> bool:
+    """Whether probabilities or rates are zero, at the model's own initial point."""
+    model, start = reading.model, initial_point(reading.model)
+    last = [rv.owner.op.dist_params(rv.owner)[-1] for rv in reading.rvs]
+    at_start = compile_in_python(model, model.value_vars, at_values(model, last, {}))
+    return any(np.any(p == 0) for p in at_start(*(start[x.name] for x in model.value_vars)))

@@ -14,7 +14,7 @@ Dobra, A. (2003). Markov bases for decomposable graphical models. Bernoulli 9.
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from math import prod
 
 import numpy as np
@@ -23,7 +23,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from pymc_dapper.counts.kernels.sweep import MOST_CHANGED
-from pymc_dapper.graphs.terms.of_sums import tidy
+from pymc_dapper.graphs.terms.of_sums import rows_of
 
 Indices = NDArray[np.int64]
 Axis = tuple[int, int]
@@ -65,7 +65,7 @@ class Linked:
             n_people = rng.integers(table[cells].min(), endpoint=True)
             table[cells] -= n_people
             table[others] += n_people
-            if (k + 1) % (len(self.sets) // SPREAD) == 0:
+            if (k + 1) % max(1, len(self.sets) // SPREAD) == 0:
                 yield table
 
 
@@ -93,7 +93,7 @@ def find_linked(equations: sparse.csr_array, shapes: Sequence[tuple[int, ...]]) 
         Of each table, in the order of the cells.
     """
     starts = np.cumsum([0, *map(prod, shapes)])
-    read = [_margins(*row, starts, shapes) for row in _rows(equations)]
+    read = [_margins(*row, starts, shapes) for row in rows_of(equations)]
     by_axes = defaultdict[tuple[Axes, ...], list[tuple[Margin, ...]]](list)
     for margins in read:
         by_axes[tuple((x.table, x.axes) for x in margins)].append(margins)
@@ -123,12 +123,6 @@ def find_linked(equations: sparse.csr_array, shapes: Sequence[tuple[int, ...]]) 
     sizes = [next(shapes[table][axis] for table, axis in column) for column in columns]
     n_cells = [prod(shapes[table]) for table in tables]
     return Linked(np.array(sizes), starts[tables], strides, _sets(strides, n_cells, most))
-
-
-def _rows(equations: sparse.csr_array) -> Iterator[tuple[Indices, Indices]]:
-    matrix = tidy(equations)
-    for start, stop in pairwise(matrix.indptr):
-        yield matrix.indices[start:stop], matrix.data[start:stop]
 
 
 def _margins(
@@ -197,5 +191,5 @@ def _sets(strides: Indices, cells_of: Sequence[int], fixed: set[int] | None) -> 
             for chosen in combinations(columns, size)
             if fixed is None or not fixed.issuperset(chosen)
         ]
-        lines += [sets[k % len(sets)] for k in range(LINES_PER_CELL * n_cells)]
+        lines += [sets[k % len(sets)] for k in range(LINES_PER_CELL * n_cells) if sets]
     return np.array(lines, dtype=np.int64).reshape(-1, MOST_CHANGED)

@@ -106,6 +106,11 @@ class CountReading(Reading):
         return sparse.vstack([sparse.csr_array((0, self.n_cells)), *matrices], format="csr")
 
     @property
+    def factors_of_equations(self) -> list[str]:
+        """The name of the factor with each exact equation."""
+        return [x.factor for x in self.invariants for _ in range(x.rows.matrix.shape[0])]
+
+    @property
     def prior_terms(self) -> list[Terms]:
         """The terms that come from the counts' own prior."""
         names = {rv.name for rv in self.rvs}

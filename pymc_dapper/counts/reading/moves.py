@@ -25,7 +25,7 @@ from pymc_dapper.counts.reading.blocks import Block, extremes, find_blocks
 from pymc_dapper.counts.reading.linked import Linked, find_linked
 from pymc_dapper.counts.reading.totals import Totals, no_totals
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.terms.of_sums import tidy
+from pymc_dapper.graphs.terms.of_sums import rows_of, tidy
 
 Indices = NDArray[np.int64]
 
@@ -184,7 +184,7 @@ def _groups(
     passes = {key: 1 if len(cells) == 2 else EXCHANGE_PASSES for key, cells in groups.items()}
     shared: dict[bytes, Indices] = {}
     for matrix in statistics:
-        for cells in _supports(matrix):
+        for cells in (x for x, _ in rows_of(matrix) if len(x) > 1):
             for part in _split(cells, class_of[cells]):
                 if len(part) > 1 and part.tobytes() not in groups:
                     shared.setdefault(part.tobytes(), part)
@@ -277,13 +277,6 @@ def _kept_differences(
             if kept:
                 found[a, b] = {a: 1, b: 1}
     return list(found.values())
-
-
-def _supports(matrix: sparse.csr_array) -> Iterator[Indices]:
-    matrix = tidy(matrix)
-    for start, stop in pairwise(matrix.indptr):
-        if stop - start > 1:
-            yield matrix.indices[start:stop].astype(np.int64)
 
 
 def _split(cells: Indices, labels: Indices) -> Iterator[Indices]:

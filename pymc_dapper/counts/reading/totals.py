@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
-from pymc_dapper.graphs.terms.of_sums import tidy
+from pymc_dapper.graphs.terms.of_sums import rows_of, tidy
 
 Expression = Mapping[int, float]
 """Cells and their coefficients."""
@@ -73,7 +73,7 @@ def find_totals(equations: sparse.csr_array) -> Totals:
     They may be so by one equation or by several. ``equations`` has a row for each linear function
     of the counts that is zero.
     """
-    rows = [dict(zip(*entries, strict=True)) for entries in _entries(equations)]
+    rows = [dict(zip(*map(np.ndarray.tolist, x), strict=True)) for x in rows_of(equations)]
     equations_of = defaultdict(set)
     for k, row in enumerate(rows):
         for cell in row:
@@ -135,10 +135,3 @@ def _matrix(found: Mapping[int, Expression], n_cells: int) -> sparse.csr_array:
     entries = [(cell, other, by) for cell, sum_ in found.items() for other, by in sum_.items()]
     cells, others, times = zip(*entries, strict=True)
     return sparse.csr_array((times, (cells, others)), shape=(n_cells, n_cells))
-
-
-def _entries(matrix: sparse.csr_array):  # type: ignore[no-untyped-def]
-    """Cells and coefficients of each row."""
-    matrix = tidy(matrix)
-    for start, stop in zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True):
-        yield matrix.indices[start:stop].tolist(), matrix.data[start:stop].tolist()

@@ -1,6 +1,8 @@
 """Terms of a log-density, each of one or a few entries of linear functions."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytensor.tensor as pt
@@ -100,3 +102,10 @@ def tidy(matrix: sparse.csr_array) -> sparse.csr_array:
     matrix.eliminate_zeros()
     matrix.sort_indices()
     return matrix
+
+
+def rows_of(matrix: sparse.csr_array) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield the cells of each row, in order, and their coefficients."""
+    matrix = tidy(matrix)
+    for start, stop in pairwise(matrix.indptr):
+        yield matrix.indices[start:stop].astype(np.int64), matrix.data[start:stop]
