@@ -29,6 +29,7 @@ from pymc_dapper.counts.compiled.op import (
 )
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.sweep import (
+    NONE,
     Packed,
     Schedule,
     SweepOutcome,
@@ -383,7 +384,7 @@ def _linked(groups: Sequence[Linked]) -> np.ndarray:
         return np.zeros(0, dtype=np.int64)
     sizes, starts = (_joined([getattr(x, name) for x in groups]) for name in ("sizes", "starts"))
     before = _starts([x.sizes for x in groups])
-    sets = [np.where(x.sets < 0, -1, x.sets + n) for x, n in zip(groups, before, strict=False)]
+    sets = [x.sets + n * np.sign(x.sets - NONE) for x, n in zip(groups, before, strict=False)]
     strides = block_diag(*(x.strides for x in groups))
     return pack_linked(sizes, starts, strides, np.concatenate(sets))
 

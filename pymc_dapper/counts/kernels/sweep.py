@@ -31,7 +31,9 @@ from pymc_dapper.counts.kernels.line import (
 DRAWS_PER_LINE = 8
 """Random numbers for each line of a sweep: usually more than needed."""
 MOST_CHANGED = 3
-"""Most columns that change at once along a line of linked tables."""
+"""Most columns that change along a line of linked tables."""
+NONE, AT_ONCE = -1, -2
+"""In a set of columns: no column; and ``AT_ONCE - column`` for one that changes with all others."""
 SPARE_LINES = 8
 """Extra lines with random numbers: with few lines, needs vary."""
 
@@ -128,7 +130,8 @@ def pack_linked(
     strides : ndarray of int64, shape (number of tables, number of columns)
         How many cells lie between two categories; 0 if the table doesn't have the column.
     sets : ndarray of int64, shape (number of lines, MOST_CHANGED)
-        The columns that change along each line of a sweep, filled up with -1.
+        The columns that change along each line of a sweep, filled up with ``NONE``. If the same
+        people change all, each is written as ``AT_ONCE - column``.
     """
     return _packed([sizes, starts, strides.ravel(), sets.ravel()])
 
@@ -294,38 +297,47 @@ def set_line(
 def line_of_linked(linked: np.ndarray, k: int, line: Line, draws: Any) -> int:
     """Write a line of linked tables, and return the number of its cells.
 
-    People change between two categories of each column in a set, in turn more and fewer of them;
-    their other columns have one category each. So tables with all columns of the set change, and
-    agree on what they share. Other tables don't change. What is drawn doesn't depend on counts.
+    Each column in a set has two categories, and each other one has one. People change their columns
+    one by one, in turn more and fewer of them: tables with all columns of the set change, and agree
+    on what they share. Or the same people change all columns at once: tables with any of them
+    change. Other tables don't. What is drawn doesn't depend on counts.
     """
     sizes, starts, strides = part(linked, 0), part(linked, 1), part(linked, 2)
-    category, by, n_cells = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64), 0
-    for column in part(linked, 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
-        if column >= 0:
-            category[column] = pick(draws, 0, sizes[column] - 1)
-            other = pick(draws, 0, sizes[column] - 2)
-            by[column] = other + (other >= category[column]) - category[column]
-    for table in range(starts.size):
-        has_all = True
-        for column in range(sizes.size):
-            if by[column] != 0 and strides[table * sizes.size + column] == 0:
-                has_all = False
-        if not has_all:
+    category, by = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64)
+    n_changed, at_once, n_cells = 0, False, 0
+    for entry in part(linked, 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
+        if entry == NONE:
             continue
-        line.cells[n_cells], line.steps[n_cells], n_corners = starts[table], 1, 1
+        at_once = entry < NONE
+        column = AT_ONCE - entry if at_once else entry
+        category[column] = pick(draws, 0, sizes[column] - 1)
+        other = pick(draws, 0, sizes[column] - 2)
+        by[column] = other + (other >= category[column]) - category[column]
+        n_changed += 1
+    for table in range(starts.size):
+        n_here, first, distance = 0, starts[table], 0
+        for column in range(sizes.size):
+            if strides[table * sizes.size + column] > 0 and by[column] != 0:
+                n_here += 1
+        if n_here < (1 if at_once else n_changed):
+            continue
         for column in range(sizes.size):
             stride = strides[table * sizes.size + column]
-            if stride == 0:
-                continue
-            if category[column] < 0:
+            if stride > 0 and category[column] < 0:
                 category[column] = pick(draws, 0, sizes[column] - 1)
+            first += stride * category[column]
+            distance += stride * by[column]
+        line.cells[n_cells], line.steps[n_cells], n_corners = first, 1, 1
+        for column in range(sizes.size):
+            stride = strides[table * sizes.size + column]
+            if at_once or stride * by[column] == 0:
+                continue
             for corner in range(n_cells, n_cells + n_corners):
-                line.cells[corner] += stride * category[column]
-                if by[column] != 0:
-                    line.cells[corner + n_corners] = line.cells[corner] + stride * by[column]
-                    line.steps[corner + n_corners] = -line.steps[corner]
-            if by[column] != 0:
-                n_corners *= 2
+                line.cells[corner + n_corners] = line.cells[corner] + stride * by[column]
+                line.steps[corner + n_corners] = -line.steps[corner]
+            n_corners *= 2
+        if at_once:
+            line.cells[n_cells + 1], line.steps[n_cells + 1], n_corners = first + distance, -1, 2
         n_cells += n_corners
     return n_cells
 

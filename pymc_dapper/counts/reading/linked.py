@@ -5,7 +5,8 @@ table of b and c has as many people of each b as that of a and b. Tables that ar
 one, are the margins of a decomposable model's cliques. Whatever tables agree come from people, and
 a person who changes one column is a move from tables to others. So moves in which people of any
 categories change a column connect all tables. Where several columns change at once, with signs in
-turn, tables with fewer of them stay as they are (Dobra 2003). If some tables have probability zero,
+turn, tables with fewer of them stay as they are (Dobra 2003). The same people may also change
+several columns at once. If some tables have probability zero,
 others may lie behind them: then the step refuses the model.
 
 Dobra, A. (2003). Markov bases for decomposable graphical models. Bernoulli 9.
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pymc_dapper.counts.kernels.sweep import MOST_CHANGED
+from pymc_dapper.counts.kernels.sweep import AT_ONCE, MOST_CHANGED, NONE
 from pymc_dapper.graphs.terms.of_sums import rows_of
 
 Indices = NDArray[np.int64]
@@ -49,8 +50,8 @@ class Linked:
     """Shape (tables, columns): how many cells lie between two categories; 0 if the table doesn't
     have the column."""
     sets: Indices
-    """Shape (lines of a sweep, MOST_CHANGED): the columns that change, filled up with -1. Without
-    any, the number of people changes."""
+    """Shape (lines of a sweep, MOST_CHANGED): the columns that change, as :func:`pack_linked` has
+    them. Without any, the number of people changes."""
 
     def spread(self, table: Indices, rng: np.random.Generator) -> Iterator[Indices]:
         """Yield some of all tables that agree, however probable: people change one column each."""
@@ -180,16 +181,19 @@ def _sets(strides: Indices, cells_of: Sequence[int], fixed: set[int] | None) -> 
     """List which columns change in each line of a sweep.
 
     Of ``fixed`` columns, the common margin is known: without others, they don't change. If nothing
-    is known, there may be more people, or fewer.
+    is known, there may be more people, or fewer. If columns nearly determine each other, the same
+    people have to change several at once.
     """
     lines = []
     for own, n_cells in zip(strides, cells_of, strict=True):
         columns = np.flatnonzero(own).tolist()
-        sets = [
-            (*chosen, *(-1,) * (MOST_CHANGED - size))
-            for size in range(MOST_CHANGED + 1)
-            for chosen in combinations(columns, size)
-            if fixed is None or not fixed.issuperset(chosen)
-        ]
+        sets = []
+        for size in range(MOST_CHANGED + 1):
+            rest = (NONE,) * (MOST_CHANGED - size)
+            for chosen in combinations(columns, size):
+                if fixed is None or not fixed.issuperset(chosen):
+                    sets.append((*chosen, *rest))
+                if size > 1 and (fixed or set()).isdisjoint(chosen):
+                    sets.append((*(AT_ONCE - column for column in chosen), *rest))
         lines += [sets[k % len(sets)] for k in range(LINES_PER_CELL * n_cells) if sets]
     return np.array(lines, dtype=np.int64).reshape(-1, MOST_CHANGED)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from pymc_dapper.counts.kernels.sweep import NONE
 from pymc_dapper.counts.reading.blocks import Block, extremes, find_blocks
 from pymc_dapper.counts.reading.linked import Linked, find_linked
 from pymc_dapper.counts.reading.totals import Totals, no_totals
@@ -171,7 +172,7 @@ def _linked_tables(
         if tables is not None and not bounded[cells].any():
             found.append(tables)
             inside |= cells
-    if len(found) > 1 and any(np.all(tables.sets < 0, axis=1).any() for tables in found):
+    if len(found) > 1 and any(np.all(tables.sets == NONE, axis=1).any() for tables in found):
         return [], np.zeros_like(inside)  # a person more would be one in each
     return found, inside
 

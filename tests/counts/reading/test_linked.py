@@ -127,7 +127,7 @@ def test_moves_keep_what_tables_share_and_connect_all(names):
 def test_without_moves_of_one_column_not_all_are_connected(names):
     reading, moves = found(*linked_tables(names))
     [linked] = moves.linked
-    several = replace(linked, sets=linked.sets[linked.sets[:, 1] >= 0])
+    several = replace(linked, sets=linked.sets[linked.sets[:, 1] >= 0])  # in turn, not at once
     there, everything = reached(several, reading.n_cells - len(all_tables(names, 1)[0]), 2, names)
     assert there < everything
 
