@@ -10,7 +10,7 @@ from scipy.special import gammaln
 
 import pymc_dapper as pmd
 from pymc_dapper.counts import step as steps
-from pymc_dapper.counts.kernels.sweep import NONE
+from pymc_dapper.counts.kernels.linked import NONE
 from pymc_dapper.counts.reading import known_totals
 from pymc_dapper.counts.step import CountStep
 from tests.statistical.test_counts import normalised, z_scores

@@ -28,13 +28,12 @@ from pymc_dapper.counts.compiled.op import (
     TermFunction,
 )
 from pymc_dapper.counts.kernels.line import Structure
+from pymc_dapper.counts.kernels.linked import NONE, pack_linked
 from pymc_dapper.counts.kernels.sweep import (
-    NONE,
     Packed,
     Schedule,
     SweepOutcome,
     pack,
-    pack_linked,
 )
 from pymc_dapper.counts.reading.linked import Linked
 from pymc_dapper.counts.reading.model import CountReading, Terms
@@ -384,6 +383,7 @@ def _linked(groups: Sequence[Linked]) -> np.ndarray:
         return np.zeros(0, dtype=np.int64)
     sizes, starts = (_joined([getattr(x, name) for x in groups]) for name in ("sizes", "starts"))
     before = _starts([x.sizes for x in groups])
+    # Of columns that change at once, numbers run below NONE.
     sets = [x.sets + n * np.sign(x.sets - NONE) for x, n in zip(groups, before, strict=False)]
     strides = block_diag(*(x.strides for x in groups))
     return pack_linked(sizes, starts, strides, np.concatenate(sets))

@@ -1,6 +1,6 @@
 """One sweep over a table of counts: all cells and groups of cells move in turn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,13 +27,11 @@ from pymc_dapper.counts.kernels.line import (
     start_values,
     update_line,
 )
+from pymc_dapper.counts.kernels.linked import lines_of, longest_line, n_categories, set_linked_line
+from pymc_dapper.counts.kernels.packing import packed, part
 
 DRAWS_PER_LINE = 8
 """Random numbers for each line of a sweep: usually more than needed."""
-MOST_CHANGED = 3
-"""Most columns that change along a line of linked tables."""
-NONE, AT_ONCE = -1, -2
-"""In a set of columns: no column; and ``AT_ONCE - column`` for one that changes with all others."""
 SPARE_LINES = 8
 """Extra lines with random numbers: with few lines, needs vary."""
 
@@ -66,7 +64,7 @@ class Schedule(NamedTuple):
     joint_directions: np.ndarray
     """Int64: directions in which a table moves jointly, as for places."""
     linked: np.ndarray
-    """Int64: what :func:`pack_linked` says of linked tables; empty if there are none."""
+    """Int64: linked tables, as :func:`pack_linked` has them; empty if there are none."""
     joint_factors: np.ndarray
     """Float64: the Cholesky factors of :class:`Directions`, raveled, set by set."""
 
@@ -102,6 +100,8 @@ def count_lines(schedule: Schedule) -> int:
     """Return the number of lines of a sweep."""
     in_pass = np.maximum(schedule.grid_rows // 2, 1) * (schedule.grid_columns // 2)
     n_fixed = schedule.single.size + schedule.direction_lines.size
+    if schedule.linked.size:
+        n_fixed += lines_of.py_func(schedule.linked)
     return int(n_fixed + schedule.grid_passes @ in_pass)
 
 
@@ -110,36 +110,7 @@ def _room(schedule: Schedule) -> int:
     # A set of directions needs a number for each, and one for the decision.
     n_jointly = schedule.joint_directions.size + schedule.joint_starts.size - 1
     room = DRAWS_PER_LINE * (SPARE_LINES + count_lines(schedule)) + n_jointly
-    if schedule.linked.size:
-        sizes, sets = part.py_func(schedule.linked, 0), part.py_func(schedule.linked, 3)
-        room += (DRAWS_PER_LINE + MOST_CHANGED + sizes.size) * sets.size // MOST_CHANGED
-    return int(room)
-
-
-def pack_linked(
-    sizes: np.ndarray, starts: np.ndarray, strides: np.ndarray, sets: np.ndarray
-) -> np.ndarray:
-    """Join what describes linked tables.
-
-    Parameters
-    ----------
-    sizes : ndarray of int64, shape (number of columns,)
-        The categories of each column.
-    starts : ndarray of int64, shape (number of tables,)
-        The first cell of each table.
-    strides : ndarray of int64, shape (number of tables, number of columns)
-        How many cells lie between two categories; 0 if the table doesn't have the column.
-    sets : ndarray of int64, shape (number of lines, MOST_CHANGED)
-        The columns that change along each line of a sweep, filled up with ``NONE``. If the same
-        people change all, each is written as ``AT_ONCE - column``.
-    """
-    return _packed([sizes, starts, strides.ravel(), sets.ravel()])
-
-
-def _packed(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Join arrays of integers, with the starts of all and the end of the last before them."""
-    starts = len(arrays) + 1 + np.cumsum([0] + [len(x) for x in arrays])
-    return np.concatenate([starts, *arrays]).astype(np.int64)
+    return int(room + (n_categories(schedule.linked) if schedule.linked.size else 0))
 
 
 def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Packed:
@@ -151,13 +122,7 @@ def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Pa
         np.cumsum([0] + [len(x) for x in numbers]),
         np.array([_room(schedule)]),
     ]
-    return Packed(_packed(integers), np.concatenate(numbers).astype(np.float64))
-
-
-@njit
-def part(packed: np.ndarray, k: int) -> np.ndarray:
-    """Return one of the packed arrays."""
-    return packed[packed[k] : packed[k + 1]]
+    return Packed(packed(integers), np.concatenate(numbers).astype(np.float64))
 
 
 @njit
@@ -265,8 +230,6 @@ def plan_pass(
         return schedule.single.size
     if g == schedule.grid_rows.size:
         return schedule.direction_lines.size
-    if g > schedule.grid_rows.size:
-        return 0
     if schedule.grid_rows[g] > 1:
         return pair_corners(schedule, g, counts, corners, draws)
     start = schedule.place_starts[schedule.grid_places[g]]
@@ -294,78 +257,29 @@ def set_line(
 
 
 @njit
-def line_of_linked(linked: np.ndarray, k: int, line: Line, draws: Any) -> int:
-    """Write a line of linked tables, and return the number of its cells.
-
-    Each column in a set has two categories, and each other one has one. People change their columns
-    one by one, in turn more and fewer of them: tables with all columns of the set change, and agree
-    on what they share. Or the same people change all columns at once: tables with any of them
-    change. Other tables don't. What is drawn doesn't depend on counts.
-    """
-    sizes, starts, strides = part(linked, 0), part(linked, 1), part(linked, 2)
-    category, by = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64)
-    n_changed, at_once, n_cells = 0, False, 0
-    for entry in part(linked, 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
-        if entry == NONE:
-            continue
-        at_once = entry < NONE
-        column = AT_ONCE - entry if at_once else entry
-        category[column] = pick(draws, 0, sizes[column] - 1)
-        other = pick(draws, 0, sizes[column] - 2)
-        by[column] = other + (other >= category[column]) - category[column]
-        n_changed += 1
-    for table in range(starts.size):
-        n_here, first, distance = 0, starts[table], 0
-        for column in range(sizes.size):
-            if strides[table * sizes.size + column] > 0 and by[column] != 0:
-                n_here += 1
-        if n_here < (1 if at_once else n_changed):
-            continue
-        for column in range(sizes.size):
-            stride = strides[table * sizes.size + column]
-            if stride > 0 and category[column] < 0:
-                category[column] = pick(draws, 0, sizes[column] - 1)
-            first += stride * category[column]
-            distance += stride * by[column]
-        line.cells[n_cells], line.steps[n_cells], n_corners = first, 1, 1
-        for column in range(sizes.size):
-            stride = strides[table * sizes.size + column]
-            if at_once or stride * by[column] == 0:
-                continue
-            for corner in range(n_cells, n_cells + n_corners):
-                line.cells[corner + n_corners] = line.cells[corner] + stride * by[column]
-                line.steps[corner + n_corners] = -line.steps[corner]
-            n_corners *= 2
-        if at_once:
-            line.cells[n_cells + 1], line.steps[n_cells + 1], n_corners = first + distance, -1, 2
-        n_cells += n_corners
-    return n_cells
-
-
-@njit
-def plan_linked_pass(
+def plan_pass_with_linked(
     schedule: Schedule, g: int, counts: np.ndarray, corners: np.ndarray, draws: Any
 ) -> int:
-    """Plan a pass, as :func:`plan_pass` does; the last one is over linked tables."""
-    if g > schedule.grid_rows.size:
-        return part(schedule.linked, 3).size // MOST_CHANGED
-    return plan_pass(schedule, g, counts, corners, draws)
+    """Plan a pass, as :func:`plan_pass` does: after other directions come linked tables."""
+    n = plan_pass(schedule, g, counts, corners, draws)
+    return n + lines_of(schedule.linked) if g == schedule.grid_rows.size else n
 
 
 @njit
-def set_linked_line(
+def set_line_with_linked(
     schedule: Schedule, g: int, k: int, corners: np.ndarray, line: Line, draws: Any
 ) -> int:
     """Write a line, as :func:`set_line` does; of linked tables, too."""
-    if g > schedule.grid_rows.size:
-        return line_of_linked(schedule.linked, k, line, draws)
+    after = k - schedule.direction_lines.size
+    if g == schedule.grid_rows.size and after >= 0:
+        return set_linked_line(schedule.linked, after, line, draws)
     return set_line(schedule, g, k, corners, line, draws)
 
 
 @njit
-def longest_linked(schedule: Schedule) -> int:
+def longest_with_linked(schedule: Schedule) -> int:
     """Return the largest number of cells in a move, with lines of linked tables."""
-    return max(longest_direction(schedule), part(schedule.linked, 1).size * 2**MOST_CHANGED)
+    return max(longest_direction(schedule), longest_line(schedule.linked))
 
 
 @njit(inline="always")
@@ -485,7 +399,7 @@ def sweep_lines(
     if curvatures.size < structure.terms.size:
         curvatures = find_curvatures(log_density, context, structure, state.values, line)
     gain, n_moved, n_able = 0.0, 0, 0
-    for g in range(-1, n_grids + 2):
+    for g in range(-1, n_grids + 1):
         for _ in range(schedule.grid_passes[g] if 0 <= g < n_grids else 1):
             for k in range(plan_pass(schedule, g, state.counts, corners, draws)):
                 n_cells = set_line(schedule, g, k, corners, line, draws)
@@ -535,7 +449,7 @@ def sweep_linked(
     A separate kernel: these lines take a second to compile, and few models have them.
     """
     return sweep_lines(
-        plan_linked_pass, set_linked_line, longest_linked(schedule),
+        plan_pass_with_linked, set_line_with_linked, longest_with_linked(schedule),
         log_density, context, structure, schedule, counts, curvatures, draws,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 from numpy.typing import NDArray
 
-from pymc_dapper.counts.kernels.sweep import MOST_CHANGED
+from pymc_dapper.counts.kernels.linked import MOST_CHANGED
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves
 from pymc_dapper.counts.reading.tree import why_no_tree

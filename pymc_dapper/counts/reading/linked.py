@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pymc_dapper.counts.kernels.sweep import AT_ONCE, MOST_CHANGED, NONE
+from pymc_dapper.counts.kernels.linked import AT_ONCE, MOST_CHANGED, NONE
 from pymc_dapper.graphs.terms.of_sums import rows_of
 
 Indices = NDArray[np.int64]

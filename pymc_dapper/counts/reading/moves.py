@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from pymc_dapper.counts.kernels.sweep import NONE
+from pymc_dapper.counts.kernels.linked import NONE
 from pymc_dapper.counts.reading.blocks import Block, extremes, find_blocks
 from pymc_dapper.counts.reading.linked import Linked, find_linked
 from pymc_dapper.counts.reading.totals import Totals, no_totals

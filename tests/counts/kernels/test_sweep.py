@@ -9,7 +9,6 @@ from scipy import stats
 from scipy.special import gammaln
 
 from pymc_dapper.backend.in_python import in_python
-from pymc_dapper.counts.kernels import sweep
 from pymc_dapper.counts.kernels.draws import choose
 from pymc_dapper.counts.kernels.joint import measure_locally, new_memory, propose
 from pymc_dapper.counts.kernels.lattice import reduce_basis
@@ -23,17 +22,13 @@ from pymc_dapper.counts.kernels.line import (
     update_line,
 )
 from pymc_dapper.counts.kernels.sweep import (
-    AT_ONCE,
     SweepOutcome,
     joint_directions,
     move_jointly,
-    pack_linked,
     pair_cells,
     plan_pass,
     sweep_counts,
-    sweep_linked,
 )
-from tests.broken import edited
 from tests.counts_enumeration import (
     SWEEP,
     Model,
@@ -425,51 +420,3 @@ def test_pairs_without_people_are_left_out_when_their_turn_comes():
     assert error(exactly, posterior) < 1e-10
     assert connected(exactly)
     assert error(early, posterior) > 1e-3
-
-
-# Linked tables ------------------------------------------------------------------------------------
-
-LINKED = scripted(sweep_linked)
-SETS = [(0,), (1,), (2,), (0, 1), (1, 2), (AT_ONCE, AT_ONCE - 1), (AT_ONCE - 1, AT_ONCE - 2)]
-
-
-def linked(chosen):
-    """One line of the tables of a, b and of b, c, all of two categories, in which some change."""
-    strides, sets = np.array([[2, 1, 0], [0, 2, 1]]), np.array([*chosen, -1, -1, -1])[:3]
-    return schedule()._replace(
-        linked=pack_linked(np.array([2, 2, 2]), np.array([0, 4]), strides, sets)
-    )
-
-
-def two_tables():
-    """Both tables of two people, with noisy cells, and the number who have the first b."""
-    people = product(product(range(2), repeat=3), repeat=2)
-    tables = sorted({tuple(np.sum([in_cells(x) for x in each], axis=0)) for each in people})
-    noisy = np.random.default_rng(0).normal(1.0, 1.0, size=9)
-    seen = [*np.eye(8), [1, 0, 1, 0, 0, 0, 0, 0]]
-    terms = [stats.norm.logpdf(each, np.arange(3), 1.0) for each in noisy]
-    posterior = [
-        sum(term[int(np.dot(sees, x))] for term, sees in zip(terms, seen, strict=True))
-        for x in tables
-    ]
-    return Model(seen, terms), tables, normalised(posterior)
-
-
-def in_cells(person):
-    a, b, c = person
-    return np.eye(8, dtype=int)[2 * a + b] + np.eye(8, dtype=int)[4 + 2 * b + c]
-
-
-def test_lines_of_linked_tables_leave_the_posterior_as_it_is():
-    model, tables, posterior = two_tables()
-    matrices = [model.matrix(tables, linked(each), [0.5] * 9, LINKED) for each in SETS]
-    assert max(error(matrix, posterior) for matrix in matrices) < 1e-10
-    assert connected(*matrices[:3])
-    assert not connected(*matrices[3:5])
-
-
-def test_tables_that_change_alone_are_no_longer_linked():
-    model, tables, _ = two_tables()
-    alone = {"if n_here < (1 if at_once else n_changed):": "if table > 0:"}
-    with edited(sweep, "line_of_linked", alone), pytest.raises(KeyError):
-        model.matrix(tables, linked((1,)), [0.5] * 9, scripted(sweep_linked))

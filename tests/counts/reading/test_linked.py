@@ -13,7 +13,7 @@ from pymc_dapper import ReadingError
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.compiled.sweep import schedule_of
 from pymc_dapper.counts.kernels.line import Line
-from pymc_dapper.counts.kernels.sweep import MOST_CHANGED, line_of_linked
+from pymc_dapper.counts.kernels.linked import MOST_CHANGED, set_linked_line
 from pymc_dapper.counts.reading import Moves
 from pymc_dapper.counts.reading.known_totals import KnownTotals, moves_of
 from tests.counts.reading.test_moves import reached_by
@@ -76,7 +76,7 @@ def all_tables(names, people, sizes=SIZES):
 
 
 MADE = {}
-LINE = in_python(line_of_linked, MADE)
+LINE = in_python(set_linked_line, MADE)
 for each in MADE.values():
     each.__globals__.update(ANSWERS)
 
