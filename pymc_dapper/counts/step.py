@@ -27,7 +27,7 @@ from pymc_dapper.checks import flag, real_numbers, whole_number
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.compiled.data import CountData
-from pymc_dapper.counts.compiled.sweep import check_linked, check_sweep, compile_count_sweep
+from pymc_dapper.counts.compiled.sweep import any_impossible, check_sweep, compile_count_sweep
 from pymc_dapper.counts.compiled.unmoved import (
     Change,
     find_changes,
@@ -39,6 +39,7 @@ from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
 from pymc_dapper.counts.reading.known_totals import moves_of
 from pymc_dapper.counts.reading.model import CountReading, read_counts
+from pymc_dapper.counts.reading.moves import PASS_A_BASIS, Moves
 from pymc_dapper.counts.reading.self_check import by_variable, in_cells
 from pymc_dapper.counts.reading.tree import read_tree
 from pymc_dapper.counts.start import Starts
@@ -246,13 +247,16 @@ class CountStep(Step):
     def _compile(self, options: dict[str, Any], point: PointType) -> None:
         """Compile the sweep, find a possible start, and compare the sweep with the model."""
         self._stage("Compiling")
+        counts, given, rng = self._counts(point), self._given(point), np.random.default_rng(0)
         self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
+        agreeing = self._starts.with_known_totals(counts, given, ReadingError)
+        if any_impossible(self._reading, self.sweep, agreeing, given):
+            self._moves = self._moves_around_impossible_tables()
+            self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
         if self._integrated is not None:
             self._integrated.compile()
-        counts, given, rng = self._counts(point), self._given(point), np.random.default_rng(0)
         start = self._starts.possible(self.sweep, counts, given, rng, ReadingError)
         start = self._starts.near(self.sweep, start, given)
-        check_linked(self._reading, self.sweep, start, given)
         self._found = counts, start
         self._first_tuning = check_sweep(self._reading, self.sweep, start, given)
         self._tree = choose_tree(
@@ -263,6 +267,18 @@ class CountStep(Step):
             began = perf_counter()
             self.sweep(rng, counts, None, given)
             _warn_of_whole_evaluation(self._reading, perf_counter() - began)
+
+    def _moves_around_impossible_tables(self) -> Moves:
+        """Find moves that reach all linked tables if some are impossible."""
+        try:
+            return moves_of(self._reading, self._starts.known, linked=False)
+        except ReadingError:
+            names = ", ".join(f"'{rv.name}'" for rv in self._reading.rvs)
+            raise ReadingError(
+                f"of {names}, some tables that agree on their margins have probability zero. "
+                "CountStep doesn't know moves around these. Let no cell have probability zero, and "
+                f"no noise have bounds; or {PASS_A_BASIS}"
+            ) from None
 
     def describe(self) -> str:
         """Describe the reading.

@@ -1,17 +1,14 @@
 """Exactly known totals of a model's counts, at given parameters and data."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves, find_moves
-from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.values import at_values
 
 
 class KnownTotals:
@@ -46,26 +43,21 @@ class KnownTotals:
         return -np.concatenate([np.zeros(0), *values])
 
 
-def moves_of(reading: CountReading, known: KnownTotals, given: ArrayLike | None = None) -> Moves:
-    """Find moves that keep a model's known totals (:func:`find_moves`), or take those given."""
+def moves_of(
+    reading: CountReading,
+    known: KnownTotals,
+    given: ArrayLike | None = None,
+    *,
+    linked: bool = True,
+) -> Moves:
+    """Find moves that keep a model's known totals (:func:`find_moves`), or take those given.
+
+    With ``linked=False``, tables that agree on margins are treated as any other equations.
+    """
     statistics, ties = (
         [matrix for each in terms for matrix in each.linear.values()]
         for terms in (reading.terms, reading.prior_terms)
     )
-    bounded = reading.bounded_cells()
+    bounded, shapes = reading.bounded_cells(), [x.type.shape for x in reading.counts]
     read = known.matrix, statistics, bounded, known.names, given, ties, reading.totals
-    moves = find_moves(*read, [x.type.shape for x in reading.counts])
-    if moves.linked and _any_impossible(reading):
-        # A person may have to change several columns at once. If there are no such moves, the
-        # compiled step refuses the model.
-        with suppress(ReadingError):
-            return find_moves(*read)
-    return moves
-
-
-def _any_impossible(reading: CountReading) -> bool:
-    """Whether probabilities or rates are zero, at the model's own initial point."""
-    model, start = reading.model, initial_point(reading.model)
-    last = [rv.owner.op.dist_params(rv.owner)[-1] for rv in reading.rvs]
-    at_start = compile_in_python(model, model.value_vars, at_values(model, last, {}))
-    return any(np.any(p == 0) for p in at_start(*(start[x.name] for x in model.value_vars)))
+    return find_moves(*read, shapes if linked else ())

@@ -6,8 +6,10 @@ one, are the margins of a decomposable model's cliques. Whatever tables agree co
 a person who changes one column is a move from tables to others. So moves in which people of any
 categories change a column connect all tables. Where several columns change at once, with signs in
 turn, tables with fewer of them stay as they are (Dobra 2003). The same people may also change
-several columns at once. If some tables have probability zero,
-others may lie behind them: then the step refuses the model.
+several columns at once.
+
+If some tables have probability zero, others may lie behind them. Then the step takes moves that
+don't use these columns, if it knows any, or refuses the model.
 
 Dobra, A. (2003). Markov bases for decomposable graphical models. Bernoulli 9.
 """
