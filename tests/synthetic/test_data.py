@@ -8,6 +8,8 @@ import xarray as xr
 import pymc_dapper as pmd
 from pymc_dapper.synthetic import combine, synthetic_data
 
+pytestmark = pytest.mark.usefixtures("in_python")
+
 P = np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 1.0, 0.0, 0.0]])
 """Draws of a probability, by which a set says from which draw it is."""
 

@@ -132,4 +132,4 @@ def test_a_class_that_is_counted_keeps_its_answers_in_the_table():
         pmd.GaussianMechanism(1.0).potential("total", z.sum(), released=2.5)
     tabulated = pmd.tabulate(model)
     assert [rv.name for rv in tabulated.free_RVs] == ["p", "z_count"]
-    assert tabulated["z_count"].eval().shape == (2,)
+    assert tabulated["z_count"].eval(mode="FAST_COMPILE").shape == (2,)

@@ -95,6 +95,7 @@ def test_records_with_outcomes_of_unknown_laws_are_tabulated_where_they_are_many
     assert table_if_cheaper(outcomes(1_000, (0.2, 0.7)), None, ()) is not None
 
 
+@pytest.mark.usefixtures("in_python")
 def test_parameters_of_outcomes_are_no_records():
     with pm.Model() as model:
         p = pm.Beta("p", 1, 1, shape=2)
@@ -142,6 +143,7 @@ def two_groups(*numbers):
     return model
 
 
+@pytest.mark.usefixtures("in_python")
 def test_each_group_of_people_has_a_table_if_that_is_cheaper():
     assert sorted(rv.name for rv in pmd.tabulate(two_groups(900, 1_200)).free_RVs) == [
         "p", "x0_counts", "x1_counts",

@@ -9,6 +9,8 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
 from tests.records.priors import N, made_of_normals, normal, read
 
+IN_PYTHON = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
+
 
 def possible(build, *values):
     """Which records of a model may have values."""
@@ -16,7 +18,7 @@ def possible(build, *values):
     assert reading.possible is not None
     at = dict(zip(reading.records, map(np.array, values), strict=True))
     given = {x: np.array(0.5) for x in reading.parameters}
-    return reading.possible.eval({**at, **given}, on_unused_input="ignore").tolist()
+    return reading.possible.eval({**at, **given}, **IN_PYTHON).tolist()
 
 
 def spread_in_proportion():
@@ -85,7 +87,7 @@ def test_no_generator_is_handed_invalid_parameters():
         x, y, z = propose(*reading.randomness.draw(rng), *present)
         at = dict(zip(reading.records, (x, y, z), strict=True))
         assert np.isfinite(y).all()
-        np.testing.assert_array_equal(reading.possible.eval(at, on_unused_input="ignore"), x > 0)
+        np.testing.assert_array_equal(reading.possible.eval(at, **IN_PYTHON), x > 0)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +127,7 @@ def test_columns_of_a_dirichlet_table_are_checked_as_only_its_rows_sum_to_one(ro
     [table], first = reading.parameters, np.array(rows)[:, None]
     at = {table: 0.5 * np.log(first / (1 - first))}
     at |= {x: np.array([0, 1, 1, 0]) for x in reading.records}
-    assert reading.possible.eval(at, on_unused_input="ignore").tolist() == [expected] * N
+    assert reading.possible.eval(at, **IN_PYTHON).tolist() == [expected] * N
 
 
 def test_rows_chosen_in_different_ways_are_checked_for_each_record():
