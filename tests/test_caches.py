@@ -9,7 +9,8 @@ import os
 import re
 import subprocess
 import sys
-from multiprocessing import get_context
+import warnings
+from concurrent.futures import ProcessPoolExecutor
 
 import cloudpickle
 import numpy as np
@@ -23,6 +24,7 @@ from pytensor.link.numba import cache as numba_cache
 import pymc_dapper as pmd
 from pymc_dapper.backend.accelerate import is_on
 from pymc_dapper.steps.building import DamagedCacheError
+from tests.preloaded import preloaded
 
 DENSITIES = {
     "laplace": lambda error: -pt.abs(error),
@@ -80,13 +82,10 @@ def in_worker(density, pickled):
 
 
 def report(densities):
-    """Print what one process computes and compiles, and a worker after it: the process's body."""
+    """What one process computes and compiles, and a step for others."""
     found = [report_of(density) for density in densities]
     # By now the cache holds what is needed, and code of other models that came later.
-    step = build_step(densities[0])
-    with get_context("spawn").Pool(1) as pool:
-        worker = pool.apply(in_worker, [densities[0], cloudpickle.dumps(step)])
-    print(json.dumps([found, worker]))
+    return found, cloudpickle.dumps(build_step(densities[0]))
 
 
 def report_of(density):
@@ -109,16 +108,20 @@ def cache(tmp_path_factory):
 @pytest.fixture(scope="module")
 def reports(cache):
     """What a process and its worker report, which use one cache directory after each other."""
-    code = f"from tests.test_caches import report; report({[*DENSITIES]!r})"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env=environment(cache),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    found, step = in_new_process(cache, report, [*DENSITIES])
+    return found, in_new_process(cache, in_worker, next(iter(DENSITIES)), step)
+
+
+def in_new_process(cache, work, *arguments):
+    """Libraries are loaded in it, and nothing is compiled."""
+    with ProcessPoolExecutor(1, preloaded(), initializer=begin, initargs=(cache,)) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def begin(cache):
+    warnings.simplefilter("error")
+    numba_cache.NUMBA_CACHE_PATH = cache / "numba"
+    numba_cache.NUMBA_CACHE_PATH.mkdir(exist_ok=True)
 
 
 def environment(cache):

@@ -1,6 +1,7 @@
 """What `import pymc_dapper` gives, and when it is imported."""
 
 import ast
+import json
 import subprocess
 import sys
 import traceback
@@ -14,23 +15,39 @@ ROOT = Path(pymc_dapper.__file__).parent
 STUB = ast.parse((ROOT / "__init__.pyi").read_text())
 
 LISTED = """
+import json
 import sys
 import pymc
-before = set(sys.modules)
+before, lists = set(sys.modules), []
 for code in {codes!r}:
     exec(code)
-    print(*sorted(set(sys.modules) - before))
+    lists.append(sorted(set(sys.modules) - before))
+print(json.dumps([lists, settings, "pymc.dims" in before]))
 """
 
 IMPORT = "import pymc_dapper as pmd"
 
+SEARCHED = """
+import gc
+gc.collect()
+gc.freeze()  # to count the objects that are searched
+gc.unfreeze()
+usual = gc.get_threshold()
+gc.set_threshold(1, 1, 1)
+pmd.sample, pmd.LaplaceMechanism
+settings = [*gc.get_threshold(), gc.get_freeze_count()]
+gc.set_threshold(*usual)
+"""
+
 MODEL = """
-with pymc.Model():
+from pymc_dapper.context import model_to_read
+with pymc.Model() as model:
     p = pymc.Beta("p", 1, 1)
     record = pymc.Bernoulli("record", p, shape=5)
     scale = pmd.budget.laplace_scale(budget=pmd.PureDP(1.0), sensitivity=1.0)
     mechanism = pmd.LaplaceMechanism(scale)
     mechanism.potential("privacy", record.sum(), released=3.0)
+model_to_read(model)
 pmd.sample, pmd.assign_steps, pmd.DapperStep, pmd.CountStep, pmd.InterweaveStep
 """
 
@@ -43,15 +60,15 @@ OF_OURS = ("diagnostics", "planning", "plots", "reference", "studies", "syntheti
 @pytest.fixture(scope="module")
 def imported():
     """Names of the modules that are imported after PyMC, one piece of code after the other."""
-    codes = [IMPORT, MODEL, PLOTS]  # in a process of its own, which takes seconds to start
-    done = subprocess.run(
+    codes = [IMPORT, SEARCHED, MODEL, PLOTS]
+    done = subprocess.run(  # a process of its own, which takes seconds to start
         [sys.executable, "-c", LISTED.format(codes=codes)],
         capture_output=True,
         text=True,
         check=True,
     )
-    lines = [line.split() for line in done.stdout.splitlines()]
-    return dict(zip(codes, lines, strict=True))
+    lists, settings, dims_before = json.loads(done.stdout)
+    return dict(zip(codes, lists, strict=True)) | {"settings": settings, "dims": dims_before}
 
 
 def test_importing_the_package_imports_nothing_else(imported):
@@ -62,6 +79,15 @@ def test_a_model_and_its_steps_import_nothing_for_what_comes_after_sampling(impo
     assert "pymc_dapper.assignment" in imported[MODEL]
     unused = (*HEAVY, *(f"pymc_dapper.{name}" for name in OF_OURS))
     assert [name for name in imported[MODEL] if name.startswith(unused)] == []
+
+
+def test_what_exists_is_not_searched_while_names_are_imported(imported):
+    assert imported["settings"] == [1, 1, 1, 0]
+
+
+def test_named_dims_are_imported_only_where_they_are_used(imported):
+    assert not imported["dims"]
+    assert "pymc.dims" not in imported[MODEL]
 
 
 def test_importing_the_plots_imports_no_plotting_library(imported):

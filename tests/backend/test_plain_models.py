@@ -1,8 +1,5 @@
 """Each model with named dimensions has one plain model, and the others none."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pymc as pm
 import pymc.dims as pmdims
@@ -61,14 +58,3 @@ def test_a_variable_of_another_model_is_refused():
         pmdims.Normal("x", dims="person")
     with pytest.raises(ReadingError, match="belongs to another model"):
         DapperStep([other], model=model)
-
-
-def test_named_dims_are_imported_only_where_they_are_used():
-    code = (
-        "import sys, pymc as pm, pymc_dapper as pmd\n"
-        "with pm.Model() as model: pm.Normal('x')\n"
-        "from pymc_dapper.context import model_to_read\n"
-        "model_to_read(model)\n"
-        "assert 'pymc.dims' not in sys.modules\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)

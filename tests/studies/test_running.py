@@ -14,9 +14,11 @@ from concurrent.futures import (
 from functools import partial
 from pathlib import Path
 
+import dask
 import psutil
 import pytest
 from distributed import Client, LocalCluster
+from distributed.utils import get_mp_context
 
 from pymc_dapper.studies import running, study
 from tests.preloaded import preloaded
@@ -43,15 +45,18 @@ def expected():
 @pytest.fixture(scope="module")
 def cluster():
     """A worker process; no dashboard, and ports of the system's choice."""
-    cluster = LocalCluster(
-        n_workers=1,
-        threads_per_worker=1,
-        processes=True,
-        dashboard_address=None,
-        scheduler_kwargs={"dashboard_address": ":0"},
-    )
-    with cluster, Client(cluster) as client:
-        yield client
+    with dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}):
+        get_mp_context()  # which says once what to load, before we do
+        preloaded()
+        cluster = LocalCluster(
+            n_workers=1,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": ":0"},
+        )
+        with cluster, Client(cluster) as client:
+            yield client
 
 
 def test_another_seed_gives_something_else(expected):
