@@ -12,7 +12,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pymc.distributions.transforms import Interval, ordered
-from scipy.special import expit, logsumexp
+from scipy.special import expit, logit, logsumexp
 from scipy.stats import binom, gamma, kstest, laplace, norm
 
 from pymc_dapper import DapperStep
@@ -123,14 +123,17 @@ def test_rate_of_other_transformed_records_given_a_noisy_total(total):
     assert_agrees(run(model, step, exact_rate(SHAPES[total]), total))
 
 
-def p_value_of_proposals(total, change=None, rate=1.7, draws=300):
-    """P-value of totals of proposals, which follow Gamma(shape, rate)."""
-    model = model_of_rate(total)
+def proposals(model, log_parameter, draws=300):
     record = [model.rvs_to_values[model["record"]]]
     reading = read_model(model, record, model.initial_point())
     propose, rng = take_apart(reading, function=PythonFunction).propose, np.random.default_rng(2)
     # A generator each: in Python, the function leaves its input as it is.
-    proposed = [propose(each, np.array(np.log(rate)))[0] for each in rng.spawn(draws)]
+    return [propose(each, np.array(log_parameter))[0] for each in rng.spawn(draws)]
+
+
+def p_value_of_proposals(total, change=None, rate=1.7):
+    """P-value of totals of proposals, which follow Gamma(shape, rate)."""
+    proposed = proposals(model_of_rate(total), np.log(rate))
     totals = [total_of(total, value if change is None else change(value)) for value in proposed]
     return kstest(totals, gamma(SHAPES[total], scale=1 / rate).cdf).pvalue
 
@@ -237,19 +240,29 @@ def test_uniform_records_up_to_an_unknown_bound(uniform_model, uniform_step):
     assert_agrees(run_uniform(uniform_model, uniform_step))
 
 
+def at_start(model, logits, log_upper):
+    """Drawn at the present bound, but transformed as if the bound was still that at the start."""
+    start = model.initial_point()[model.rvs_to_values[model["upper"]].name]
+    return logit(np.clip(np.exp(log_upper - start) * expit(logits), 1e-9, 1 - 1e-9))
+
+
+@pytest.mark.long
 def test_a_transform_with_the_bound_at_the_start_is_detected(uniform_model, uniform_step):
-    [value] = [uniform_model.rvs_to_values[uniform_model["upper"]]]
-    start = uniform_model.initial_point()[value.name]
+    def moved(propose, rng, log_upper):
+        [logits] = propose(rng, log_upper)
+        return [at_start(uniform_model, logits, log_upper)]
 
-    def at_start(propose, rng, log_upper):
-        # Drawn at the present bound, but transformed as if the bound was still that at the start.
-        [logit] = propose(rng, log_upper)
-        record = np.exp(log_upper - start) / (1 + np.exp(-logit))
-        clipped = np.clip(record, 1e-9, 1 - 1e-9)
-        return [np.log(clipped) - np.log1p(-clipped)]
-
-    twin = with_propose(uniform_step, at_start)
+    twin = with_propose(uniform_step, moved)
     assert_disagrees(run_uniform(uniform_model, twin, draws=FEW))
+
+
+def test_uniform_records_are_proposed_up_to_the_present_bound(uniform_model):
+    """In every run; and with the twin above, what the posterior is in long ones."""
+    log_upper = np.log(5.0)
+    logits = np.ravel(proposals(uniform_model, log_upper, draws=100))
+    assert kstest(expit(logits), "uniform").pvalue > 1e-3
+    shares = expit(at_start(uniform_model, logits, log_upper))
+    assert kstest(shares, "uniform").pvalue < 1e-6
 
 
 # A transform that isn't the prior's own cuts the prior off ---------------------------------------

@@ -71,7 +71,7 @@ def discrete_step(statistic, other_factors):
 CASES = pytest.mark.parametrize(
     "case",
     [
-        # The tests of exactness have a median in every run.
+        # An order statistic as the maximum is.
         pytest.param((median, False), id="median", marks=pytest.mark.long),
         pytest.param((maximum, True), id="maximum and other factors"),
         pytest.param((by_its_place, True), id="from all records"),

@@ -4,6 +4,7 @@
 writes what they find into docs/evidence/exactness.md.
 """
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -39,14 +40,22 @@ READY_MADE = ("graphical microdata", "microdata of latent classes")
 
 ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed", *READY_MADE}
 """Forms that other tests of every run cover, uncompiled or in other models."""
+ONCE_MORE |= {"full evaluation", "sums, entry by entry"}
+"""Of which there are matrices, as compiled, and those of twins in `test_full_evaluation.py` and
+`test_transition_matrix.py`, one folder above."""
+
+
+def marks(test, case):
+    """Of NUTS beside records, Geweke's test is of every run, with a twin."""
+    is_long = case in ONCE_MORE or (test, case) == ("calibration", "compound with NUTS")
+    return [pytest.mark.long] if is_long else []
 
 
 @pytest.mark.parametrize(
-    "case",
-    [pytest.param(x, marks=[pytest.mark.long] if x in ONCE_MORE else []) for x in CASES],
+    ("test", "case"),
+    [pytest.param(*each, marks=marks(*each)) for each in product(TESTS, CASES)],
 )
-@pytest.mark.parametrize("test", TESTS)
-def test_an_exact_sampler_passes(case, test):
+def test_an_exact_sampler_passes(test, case):
     verdict = TESTS[test](case, EXACT, SHORT)
     assert verdict is None or not verdict.caught, verdict
 
