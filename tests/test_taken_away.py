@@ -19,13 +19,13 @@ from pytensor.link.numba import cache
 
 import pymc_dapper as pmd
 from pymc_dapper.backend.accelerate.switch import MODULES, SWITCH
-from tests.backend.test_internals import ACCELERATIONS, FILES, PACKAGE, imports, is_internal, used
+from tests.backend.test_internals import ACCELERATIONS, BACKEND, PACKAGE, imports, is_internal, used
 from tests.evaluated_in_python import evaluated_in_python
 from tests.small_models import MODELS
 
 LLVM = {"llvmlite.ir", "llvmlite.binding."}
-ONE_FUNCTION = [file for file in FILES if PACKAGE / "one_function" in file.parents]
-ELSEWHERE = used([file for file in FILES if file not in (*ACCELERATIONS, *ONE_FUNCTION)])
+ONE_FUNCTION = [file for file in BACKEND if PACKAGE / "one_function" in file.parents]
+ELSEWHERE = used([file for file in BACKEND if file not in (*ACCELERATIONS, *ONE_FUNCTION)])
 """What the plain way needs, too: PyTensor's dispatch, which it documents."""
 ELSEWHERE |= {name.rpartition(".")[0] for name in ELSEWHERE}
 TAKEN = sorted((used([*ACCELERATIONS, *ONE_FUNCTION]) | LLVM) - ELSEWHERE)

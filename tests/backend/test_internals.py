@@ -7,6 +7,7 @@ Nothing here is of ours or compiled, so that a new version of theirs fails here 
 
 import ast
 import pickle
+from functools import cache
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
@@ -99,6 +100,7 @@ def internal(name):
     return getattr(parent, attribute) if hasattr(parent, attribute) else import_module(name)
 
 
+@cache
 def imports(file):
     """All that a file imports, or reaches through what it imports, by full names."""
     nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
