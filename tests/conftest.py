@@ -48,6 +48,13 @@ LONGEST = (
     "statistical/test_transition_matrix.py",
     "records/test_step.py",
     "records/compiled/test_op.py",
+    "tabulation/test_model.py",
+    "statistical/test_linked_tables.py",
+    "statistical/test_groups_of_people.py",
+    "statistical/test_full_evaluation.py",
+    "test_malformed_inputs.py",
+    "test_nothing_changed.py",
+    "test_packaging.py",
 )
 """Files that take longest, in that order."""
 
