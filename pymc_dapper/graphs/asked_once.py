@@ -20,6 +20,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.internals import PointType
 from pymc_dapper.backend.plain_models import parts_of, same_parts
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
 
 _answers: ContextVar[dict[tuple[Any, ...], tuple[list[Any], Any]] | None]
 _answers = ContextVar("answers", default=None)
@@ -47,19 +48,26 @@ def initial_point(model: Model) -> PointType:
     ReadingError
         If a variable's shape doesn't fit its data.
     """
+    point = answer(model, "start", partial(_start, model))
+    return {name: value.copy() for name, value in point.items()}
+
+
+def _start(model: Model) -> PointType:
+    """Compute the initial point as PyMC does, without compiling what is needed once."""
+    ask = partial(make_initial_point_expression, free_rvs=model.free_RVs, return_transformed=True)
+    given, transforms = model.rvs_to_initial_values, model.rvs_to_transforms
     try:
-        point = answer(model, "start", model.initial_point)
+        starts = ask(rvs_to_transforms=transforms, initval_strategies=given)
+        values = compile_in_python(model, [], starts)()
     except FAILURES:
-        starts = make_initial_point_expression(
-            free_rvs=model.free_RVs, rvs_to_transforms={}, initval_strategies={}
-        )
+        starts = ask(rvs_to_transforms={}, initval_strategies={})
         for rv, start in zip(model.free_RVs, starts, strict=True):
             try:
-                start.eval(mode="FAST_COMPILE")
+                compile_in_python(model, [], [start])()
             except FAILURES as error:
                 raise misshapen(model, rv, error) from error
         raise
-    return {name: value.copy() for name, value in point.items()}
+    return {x.name: value for x, value in zip(model.value_vars, values, strict=True)}
 
 
 def misshapen(model: Model, variable: Variable, error: Exception) -> ReadingError:

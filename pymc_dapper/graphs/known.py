@@ -1,14 +1,12 @@
 """Values in a graph that are known before evaluation."""
 
 from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 from pytensor import scalar as ps
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs, io_toposort, walk
 from pytensor.raise_op import CheckAndRaise
-from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import constant_fold
@@ -48,9 +46,3 @@ def _is_evaluated_alone(variable: Variable) -> bool:
         return False
     checks = (isinstance(node.op, CheckAndRaise) for node in io_toposort([], [variable]))
     return not any(checks) and can_be_evaluated([], [variable])
-
-
-def known_size(variable: TensorVariable) -> int | None:
-    """Return the number of entries if the shape is static."""
-    shape = variable.type.shape
-    return None if None in shape else prod(shape)

@@ -24,7 +24,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.naming import describe
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_inputs
+from pymc_dapper.graphs.rebuild import at_inputs, inline_symbolic_ops, rebuild, with_inputs
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
         for k in COUNTS.get(type(node.op), ()):
             # NumPy accepts integers only here, numba accepts whole floats, too.
             inputs[2 + k] = inputs[2 + k].astype("int64")
-        node = node.clone_with_new_inputs(inputs, strict=False)
+        node = at_inputs(node, inputs)
         next_rng, draw = node.outputs
         known = tuple(length for length in draw.type.shape if length is not None)
         kind = _kind(node.op)

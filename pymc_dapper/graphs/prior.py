@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.local_draws import Walk, local_draw
 from pymc_dapper.graphs.noise import takes_generator, without_rejection
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.rebuild import at_inputs, inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.view import ModelView
 
 
@@ -62,7 +62,7 @@ def _draws(
                 for (x, draw), old in zip(draws.items(), present, strict=True)
             }
         parameters = view.at_values(rv.owner.inputs, given)
-        prior = rv.owner.clone_with_new_inputs(parameters, strict=False)
+        prior = at_inputs(rv.owner, parameters)
         draw = prior.outputs[rv.owner.outputs.index(rv)]
         if reach is not None:
             draw = _near(view, rv, draw, reach)
@@ -79,11 +79,8 @@ def _near(
     op = rv.owner.op
     if not isinstance(op, RandomVariable):
         return draw
-    inputs = view.at_values(rv.owner.inputs)
-    there = rv.owner.clone_with_new_inputs(inputs, strict=False)
-    [present] = view.at_values([rv])
-    of_draw = op.dist_params(draw.owner)
-    near = local_draw(op, Walk(present, op.dist_params(there), draw, of_draw, reach))
+    present, *there = view.at_values([rv, *op.dist_params(rv.owner)])
+    near = local_draw(op, Walk(present, there, draw, op.dist_params(draw.owner), reach))
     return near.astype(draw.dtype)
 
 

@@ -20,6 +20,16 @@ def with_inputs(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
     return node.clone_with_new_inputs(inputs, strict=False).outputs
 
 
+def at_inputs(node: Apply, inputs: Sequence[Variable]) -> Apply:
+    """Apply the node to other inputs of the same shapes.
+
+    PyTensor finds out what shapes these give, even of a node whose outputs have known ones.
+    """
+    known = not any(None in getattr(x.type, "shape", ()) for x in node.outputs)
+    same = [x.type for x in inputs] == [x.type for x in node.inputs]
+    return node.clone_with_new_inputs(inputs, strict=known and same)
+
+
 def with_static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
     """Replace known shapes by constants: they don't depend on values."""
     shape = getattr(inputs[0].type, "shape", (None,)) if inputs else (None,)
@@ -27,7 +37,7 @@ def with_static_shape(node: Apply, inputs: list[Variable]) -> Sequence[Variable]
         return [constant(np.array(shape, dtype=np.int64))]
     if isinstance(node.op, Shape_i) and shape[node.op.i] is not None:
         return [constant(np.array(shape[node.op.i], dtype=np.int64))]
-    return with_inputs(node, inputs)
+    return node.outputs if inputs == node.inputs else at_inputs(node, inputs).outputs
 
 
 def rebuild[V: Variable](

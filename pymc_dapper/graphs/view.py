@@ -18,6 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities, misshapen
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
 from pymc_dapper.graphs.values import at_values, forward
@@ -30,14 +31,8 @@ def view_of(model: Model) -> "ModelView":
 
 def dim_lengths(model: Model) -> dict[str, int]:
     """Return the current lengths of the model's dims."""
-    return {name: int(_present(length)) for name, length in model.dim_lengths.items()}
-
-
-def _present(length: Variable) -> np.ndarray:
-    if isinstance(length, SharedVariable):
-        return length.get_value(borrow=True)
-    # Compiling with numba would take longer than everything else.
-    return length.eval(mode="FAST_COMPILE")
+    lengths = compile_in_python(model, [], list(model.dim_lengths.values()))()
+    return dict(zip(model.dim_lengths, map(int, lengths), strict=True))
 
 
 class ModelView:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from pymc import Model
@@ -81,12 +82,10 @@ def table_if_cheaper(
         rvs = find_records(model, records)
         if any(rv.name in kept for rv in rvs):
             return None
-        steps = write_in_turn(model, rvs)
+        steps = write_in_turn(model, rvs, partial(_check_cheaper, model))
         readings, written = [each for each, _ in steps], steps[-1][1]
         reading = readings[-1]
         of_people = set().union(*map(_of_people, readings)) - {rv.name for rv in rvs}
-        if not _is_cheaper(reading, by_itself=len(steps) == 1) or _are_counts(reading):
-            return None
         if not of_people.isdisjoint(x.name for x in records_seen(model)):
             return None  # they stay records, each with its own
         if not written.free_RVs:  # the records, integrated out, are all there is to sample
@@ -129,20 +128,16 @@ def _of_people(reading: TableReading) -> set[str]:
     return {rv.name for rv in free if view.shape(rv)[:1] == reading.shape[:1]}
 
 
-def _is_cheaper(reading: TableReading, *, by_itself: bool) -> bool:
-    if not reading.sums:
-        return reading.n_cells <= CELLS_PER_RECORD * reading.n
+def _check_cheaper(model: Model, reading: TableReading) -> None:
+    """Refuse a table that takes longer, or of numbers that each matter, as a result keeps them."""
+    categories = all(isinstance(rv.owner.op, CategoricalRV | BernoulliRV) for rv in reading.rvs)
     parameters = {reading.read.placeholders.get(rv) for rv in reading.model.free_RVs}
-    known = parameters.isdisjoint(ancestors(list(reading.answers.values()))) or not by_itself
-    factor = 1 if _are_categories(reading) and known else OF_NUMBERS
+    known = parameters.isdisjoint(ancestors(list(reading.answers.values())))
+    known |= reading.model is not model  # others were integrated out
+    factor = 1 if categories and known else OF_NUMBERS
     per_cell = LINKED_PER_CELL if len(reading.tables) > 1 else RECORDS_PER_CELL
-    return reading.n > factor * per_cell * reading.n_cells
-
-
-def _are_counts(reading: TableReading) -> bool:
-    """Whether records are numbers that each matter by themselves, and are kept in a result."""
-    return bool(reading.answers) and not _are_categories(reading)
-
-
-def _are_categories(reading: TableReading) -> bool:
-    return all(isinstance(rv.owner.op, CategoricalRV | BernoulliRV) for rv in reading.rvs)
+    cheaper = reading.n > factor * per_cell * reading.n_cells
+    if not reading.sums:
+        cheaper = reading.n_cells <= CELLS_PER_RECORD * reading.n
+    if not cheaper or (reading.answers and not categories):
+        raise ReadingError(f"{reading.names}: sampled record by record")

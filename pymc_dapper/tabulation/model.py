@@ -1,6 +1,6 @@
 """Models of records, written as models of their counts."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 
@@ -92,7 +92,7 @@ def tabulate(
     """
     model = model_to_read(model)
     for group in apart(model, find_records(model, records)):
-        steps = write_in_turn(model, [model[rv.name] for rv in group])
+        steps = write_in_turn(model, [model[rv.name] for rv in group], check_sizes)
         for step in steps:
             compare(*step)
         model = steps[-1][1]
@@ -100,9 +100,11 @@ def tabulate(
 
 
 def write_in_turn(
-    model: Model, records: Sequence[TensorVariable]
+    model: Model, records: Sequence[TensorVariable], check: Callable[[TableReading], None]
 ) -> list[tuple[TableReading, Model]]:
     """Integrate out records given others, where that is possible; then write a table of the rest.
+
+    ``check`` may refuse the table of the rest before it is written, by a ``ReadingError``.
 
     Returns
     -------
@@ -119,15 +121,15 @@ def write_in_turn(
         names.remove(last.name)
         done.append((reading, model))
     try:
-        return [*done, _read_and_written(model, [model[name] for name in names])]
+        return [*done, _read_and_written(model, [model[name] for name in names], check)]
     except TabulationError:
         if not done:
             raise
-    return [_read_and_written(at_once, records)]
+    return [_read_and_written(at_once, records, check)]
 
 
 def _read_and_written(
-    model: Model, records: Sequence[TensorVariable]
+    model: Model, records: Sequence[TensorVariable], check: Callable[[TableReading], None]
 ) -> tuple[TableReading, Model]:
     """Write linked tables; or a single one, if some are impossible.
 
@@ -135,10 +137,12 @@ def _read_and_written(
     out.
     """
     reading = read_table(model, records)
+    check(reading)
     written = write_table(reading)
     if len(reading.tables) > 1 and not are_all_possible(reading, written):
         reading = replace(reading, given=all_earlier(len(reading.rvs)))
         check_sizes(reading)
+        check(reading)
         written = write_table(reading)
     return reading, written
 

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from pymc.model import Model
 
 import pymc_dapper as pmd
+from pymc_dapper.graphs import asked_once as module
 from pymc_dapper.graphs.asked_once import asked_once, initial_point, log_densities
 from pymc_dapper.graphs.errors import ReadingError
 
@@ -26,17 +28,16 @@ def asked(monkeypatch):
     """What models are asked for, in order."""
     found = []
 
-    def noting(name):
-        ask = getattr(Model, name)
-
-        def noted(self, *given, **options):
+    def noting(ask, name):
+        def noted(*given, **options):
             found.append(name)
-            return ask(self, *given, **options)
+            return ask(*given, **options)
 
         return noted
 
-    for name in ("initial_point", "logp"):
-        monkeypatch.setattr(Model, name, noting(name))
+    monkeypatch.setattr(Model, "logp", noting(Model.logp, "logp"))
+    ask = noting(module.make_initial_point_expression, "start")
+    monkeypatch.setattr(module, "make_initial_point_expression", ask)
     return found
 
 
@@ -64,11 +65,11 @@ def test_a_model_is_asked_once_until_it_is_another(model, asked):
         assert log_densities(model, [model["rate"]]) != first
         assert asked == ["logp"]
         initial_point(model), initial_point(model)
-        assert asked == ["logp", "initial_point"]
+        assert asked == ["logp", "start"]
         with model:
             pm.Normal("y", model["rate"], observed=1.0)
         log_densities(model, [model["x"]])
-        assert asked == ["logp", "initial_point", "logp"]
+        assert asked == ["logp", "start", "logp"]
     assert log_densities(model, [model["x"]]) != first
 
 
@@ -79,6 +80,26 @@ def test_chains_start_where_they_are_told_meanwhile(model):
         assert initial_point(model)["x"].tolist() == [0.0, 0.0, 0.0]
         model.set_initval(model["x"], np.ones(3))
         assert initial_point(model)["x"].tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_start_is_where_pymc_starts():
+    """With transforms, values of the user's, others that are computed, and an inner graph."""
+    with pm.Model(coords={"area": [1, 2]}) as model:
+        ages = pm.Data("ages", np.zeros(3))
+        p = pm.Dirichlet("p", [1.0, 2.0, 3.0])
+        low = pm.Uniform("low", -1.0, 3.0, initval=0.5)
+        x = pm.Normal("x", low, 1.0, shape=ages.shape[0], initval=np.arange(3.0))
+        pm.Exponential("rate", pt.exp(x), initval=2.0 * pt.arange(1, 4), shape=3)
+        pm.ZeroInflatedPoisson("visits", 0.5, 3.0, dims="area")
+        pm.Mixture("mix", p, pm.Normal.dist([0.0, 1.0, 5.0], 1.0))
+        pm.Categorical("z", p, shape=4)
+        chol, _, _ = pm.LKJCholeskyCov("chol", 2.0, 2, sd_dist=pm.Exponential.dist(1.0, size=2))
+        pm.MvNormal("v", np.ones(2), chol=chol)
+    found, expected = initial_point(model), model.initial_point(0)
+    assert [*found] == [*expected]
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-14)
+        assert (found[name].shape, found[name].dtype) == (value.shape, value.dtype)
 
 
 def test_data_that_were_set_are_seen_afterwards():
@@ -104,10 +125,10 @@ def test_a_variable_that_does_not_fit_its_data_is_named(length):
 
 
 def test_other_errors_of_a_start_stay(model, monkeypatch):
-    def fail(self):
+    def fail(self, value, *parameters):
         raise ValueError("another one")
 
-    monkeypatch.setattr(Model, "initial_point", fail)
+    monkeypatch.setattr(type(model.rvs_to_transforms[model["rate"]]), "forward", fail)
     with pytest.raises(ValueError, match="another one"):
         initial_point(model)
 
@@ -115,5 +136,5 @@ def test_other_errors_of_a_start_stay(model, monkeypatch):
 @pytest.mark.usefixtures("uncompiled")
 def test_all_steps_of_a_model_ask_once(model, asked):
     pmd.assign_steps(model=model, progressbar=False)
-    assert asked.count("initial_point") == 1
+    assert asked.count("start") == 1
     assert asked.count("logp") <= 3  # random variables with and without Jacobian, Potentials

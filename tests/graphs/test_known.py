@@ -3,7 +3,7 @@
 import numpy as np
 import pytensor.tensor as pt
 
-from pymc_dapper.graphs.known import known_size, known_value
+from pymc_dapper.graphs.known import known_value
 
 X = pt.tensor("x", shape=(3, None))
 
@@ -13,12 +13,6 @@ def test_values_of_constants_and_of_static_shapes_are_known():
     assert known_value(X.shape[0] - 1) == 2
     assert known_value(X.shape[1]) is None
     assert known_value(X.sum()) is None
-
-
-def test_the_size_is_known_where_all_lengths_are():
-    assert known_size(pt.tensor("x", shape=(3, 4))) == 12
-    assert known_size(pt.scalar()) == 1
-    assert known_size(X) is None
 
 
 def test_values_that_a_filled_array_was_made_like_are_not_needed():

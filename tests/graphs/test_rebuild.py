@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytensor.tensor as pt
+import pytest
+from pytensor.tensor.random.type import random_generator_type
 
 from pymc_dapper.graphs.rebuild import (
+    at_inputs,
     dependent_variables,
     frontier,
     inline_symbolic_ops,
@@ -22,6 +25,40 @@ def test_what_does_not_change_is_kept():
     z = pt.vector("z")
     [new] = rebuild([GRAPH], {X: z})
     assert new.owner.inputs[0].owner.inputs == [z, FIXED]
+
+
+def categories(p, size=None):
+    """A draw, as an operation."""
+    _, draw = pt.random.categorical(
+        p, size=size, rng=random_generator_type("rng"), return_next_rng=True
+    )
+    return draw.owner
+
+
+def test_shapes_are_found_where_they_are_not_known():
+    p, n = pt.tensor("p", shape=(None, 3)), pt.lscalar("n")
+    filled, drawn, fixed = pt.full((2, n), 1.0).owner, categories(p), categories(p, size=(5,))
+    known = pt.tensor("q", shape=(4, 3))
+    shapes = [
+        node.outputs[-1].type.shape
+        for node in (
+            at_inputs(filled, [filled.inputs[0], filled.inputs[1], pt.constant(7)]),
+            at_inputs(drawn, [*drawn.inputs[:-1], known]),
+            at_inputs(fixed, [*fixed.inputs[:-1], 2 * p]),
+        )
+    ]
+    assert shapes == [(2, 7), (4,), (5,)]
+
+
+def test_shapes_that_are_known_are_not_found_again(monkeypatch):
+    p = pt.tensor("p", shape=(3,))
+    node = categories(p, size=(5,))
+    monkeypatch.setattr(type(node.op), "make_node", None)
+    new = at_inputs(node, [*node.inputs[:-1], 2 * node.inputs[-1]])
+    assert new.outputs[1].type.shape == (5,)
+    assert new.inputs[-1] is not node.inputs[-1]
+    with pytest.raises(TypeError, match="not callable"):
+        with_inputs(node, new.inputs)
 
 
 def test_nodes_are_replaced_by_what_is_returned_for_them():

@@ -41,6 +41,13 @@ def test_operations_decide():
     assert [rv.name for rv in table.counts] == ["record_counts"]
 
 
+def test_a_table_that_takes_longer_is_not_written(monkeypatch):
+    monkeypatch.setattr("pymc_dapper.tabulation.model.write_table", None)
+    assert table_if_cheaper(table_model(4 * RECORDS_PER_CELL), None, ()) is None
+    with pytest.raises(TypeError, match="not callable"):
+        table_if_cheaper(table_model(4 * RECORDS_PER_CELL + 1), None, ())
+
+
 @pytest.mark.parametrize("both", [False, True], ids=["linked", "one table"])
 def test_linked_tables_replace_fewer_people(both):
     """So many columns of a person mix badly."""

@@ -25,7 +25,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
-from pymc_dapper.graphs.known import known_size, known_value
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe, how_to_teach
 from pymc_dapper.records.reading.roles import Fixed, Role, Rows, SumOverRecords
 
@@ -136,7 +136,7 @@ def _moved(node: Apply, roles: Sequence[Role], moved: Sequence[int]) -> Role:
     of_inputs = [
         np.indices(node.inputs[k].type.shape)[rows.axis].ravel()
         if isinstance(roles[k], Rows)
-        else np.full(known_size(node.inputs[k]) or 0, -1)
+        else np.full(np.prod([n or 0 for n in node.inputs[k].type.shape], dtype=int), -1)
         for k in origins.inputs
     ]
     slices = np.concatenate(of_inputs)[origins.numbers]
