@@ -111,7 +111,7 @@ class Value:
             at = ", ".join(f"np.int64({k.text})" for k in first)  # numba compiles for each literal
             self.code.add(f"{copy}({name}, {self.stored}, {at})")
             return
-        if self.small and not self.of_stored:
+        if self.small and (self.weight > FREE or not self.of_stored):
             for index in indices(self.shape):
                 self._write_entry(name, index, first)
             return

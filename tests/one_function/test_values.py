@@ -3,7 +3,7 @@
 import numpy as np
 
 from pymc_dapper.one_function.code import Code, Term
-from pymc_dapper.one_function.values import Value, constant, in_memory, parts
+from pymc_dapper.one_function.values import Value, constant, in_memory, parts, view
 
 ZERO, ONE = Term("0"), Term("1")
 
@@ -35,6 +35,15 @@ def test_entries_of_a_small_one_are_numbers():
     with code.loop(3) as i:
         value.entry([i])
     assert value.stored is not None
+
+
+def test_a_small_view_that_takes_long_is_stored():
+    """Its entries are numbers of their own then: in a loop, they would be read from it."""
+    code = Code()
+    of_stored = view(in_memory(code, "a", "float64", (3,)), (3,), lambda index: index[0])
+    of_stored.weight = 10
+    with code.loop(3) as i:
+        assert of_stored.entry([i]).text.startswith("t")
 
 
 def test_constants_are_numbers_or_names():
