@@ -9,10 +9,12 @@ import re
 import sys
 import textwrap
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 from numba.core.dispatcher import Dispatcher
 
+from pymc_dapper.records.compiled import sweep
 from pymc_dapper.records.step import DapperStep
 
 # Forget to update the cached sums when a proposal is accepted.
@@ -33,23 +35,23 @@ STALE_TERMS = {
 }
 
 # Decide by something else than the ratio of the log-densities.
-DECISIONS = ("if log_uniforms[i] < log_ratio:",)
-DECISIONS_BY_ENTRY = ("accepted[i] = log_uniforms[i] < gain",)
+GAINS = (
+    "log_gain(log_now, log_new)",
+    "log_gain(present, proposed)",
+    "decisive_gain(gain, n_impossible)",
+)
 
 
-def _decide_by(log_ratio):
-    lines = (*DECISIONS, *DECISIONS_BY_ENTRY)
-    return {line: re.sub(r"(log_ratio|gain)\b", log_ratio, line) for line in lines}
+def _decide_by(gain):
+    return {f"accepted[i] = thresholds[i] < {x}": gain.format(x) for x in GAINS}
 
 
 # Accept with the ratio upside down.
-UPSIDE_DOWN = _decide_by(r"-\1")
+UPSIDE_DOWN = _decide_by("accepted[i] = thresholds[i] < -{}")
 # Ignore the mechanism.
-ACCEPT_ALL = dict.fromkeys(DECISIONS, "if True:") | dict.fromkeys(
-    DECISIONS_BY_ENTRY, "accepted[i] = True"
-)
+ACCEPT_ALL = _decide_by("accepted[i] = True")
 # Accept by half of the log ratio, as if the noise had twice the variance.
-FLATTENED = _decide_by(r"0.5 * \1")
+FLATTENED = _decide_by("accepted[i] = thresholds[i] < 0.5 * {}")
 
 # Entry by entry: forget that a proposal changes the others than the first.
 FIRST_CHANGE_ONLY = {
@@ -80,10 +82,12 @@ ONE_VALUE_LATER = {
     "own = cells[np.uint64(at[i])]": "own = cells[np.uint64((at[i] + 1) % len(cells))]",
 }
 
-# Forget the separable factors.
-WITHOUT_SEPARABLE = {"separable = log_removed.size > 0": "separable = False"}
-# Forget all others.
-SEPARABLE_ONLY = {"gain = decisive_gain(gain, n_impossible)": "gain = 0.0"}
+# Forget all factors but the separable ones.
+SEPARABLE_ONLY = {
+    "accepted[i] = thresholds[i] < decisive_gain(gain, n_impossible)": (
+        "accepted[i] = thresholds[i] < 0.0"
+    ),
+}
 
 # Each block goes on from the sums before the sweep.
 FORGETFUL_BLOCKS = {"sums,": "(sums.total.copy(), sums.change.copy(), sums.lost.copy()),"}
@@ -130,6 +134,12 @@ def edited(owner, name, fault):
         yield
 
 
+def without_separable():
+    """Forget the separable factors."""
+    line = "thresholds = lowered(log_uniforms, log_removed, log_added)"
+    return edited(sweep, "_decide", {line: "pass"})
+
+
 def _kernels():
     """All functions of the package's kernels for records."""
     modules = {m for name, m in sys.modules.items() if "pymc_dapper.records.kernels." in name}
@@ -160,11 +170,12 @@ def _replace(patch, kernel, new):
 
 
 def broken_step(fault):
-    """A DapperStep whose kernels have a fault."""
+    """A DapperStep whose kernels have a fault; or with what a function puts in place."""
+    put_in_place = fault if callable(fault) else partial(in_place, fault)
 
     class BrokenDapperStep(DapperStep):
         def __init__(self, *args, **kwargs):
-            with in_place(fault):
+            with put_in_place():
                 super().__init__(*args, **kwargs)
             self.sweep.function.jitted.disable_compile()  # for other arrays: without the fault
 

@@ -23,6 +23,7 @@ from pytensor.link.numba import cache as numba_cache
 
 import pymc_dapper as pmd
 from pymc_dapper.backend.accelerate import is_on
+from pymc_dapper.records.compiled.sweep import NEVER
 from pymc_dapper.steps.building import DamagedCacheError
 from tests.preloaded import preloaded
 
@@ -45,7 +46,7 @@ def build_step(density):
 
 def log_density(step):
     """The compiled sweep's log-density of given records, with all proposals rejected."""
-    _, (_, logp) = step.sweep.refuse(np.random.default_rng(0), [RECORDS], [])
+    _, (_, logp) = step.sweep.update(np.random.default_rng(0), [RECORDS], [], by=NEVER)
     return float(logp)
 
 

@@ -27,16 +27,13 @@ def of_entry(entry, values):
     return -0.05 * (entry - values[0]) ** 2 if entry > -40 else -np.inf
 
 
-NONE = np.zeros(0)
-
-
 @pytest.fixture(scope="module")
 def changes():
     """Present and proposed contributions, and what decides."""
     rng = np.random.default_rng(0)
     removed, added = rng.normal(size=(2, N, D))
     added[::3] = removed[::3]
-    return removed, added, NONE, NONE, np.log(rng.random(N))
+    return removed, added, np.log(rng.random(N))
 
 
 def by_blocks(decide, log_density, context, in_block):

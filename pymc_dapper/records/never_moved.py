@@ -20,6 +20,11 @@ class NeverMoved:
 
     ``exempt`` (shape (n,)) marks records that other moves can take anywhere. The start is possible
     already.
+
+    Attributes
+    ----------
+    is_done : bool
+        Whether there is nothing more to look at: all records have moved, or tuning is over.
     """
 
     def __init__(
@@ -34,20 +39,21 @@ class NeverMoved:
         self._start = [x.copy() for x in start]
         self._every = max(1, tuning_sweeps // LOOKS)
         self._sweeps = tuning_sweeps
+        self.is_done = tuning_sweeps == 0 or not self._still.any()
 
-    @property
-    def is_done(self) -> bool:
-        """Whether all records have moved."""
-        return not self._still.any()
-
-    def look(self, sweep: int, records: Sequence[np.ndarray]) -> None:
-        """Check at times which records have moved."""
-        if sweep % self._every == 0 or sweep == self._sweeps:
+    def look(
+        self, sweep: int, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]
+    ) -> str | None:
+        """Check at times which records have moved; after the last sweep, say which can't."""
+        ends = sweep >= self._sweeps
+        if sweep % self._every == 0 or ends:
             for x, first in zip(records, self._start, strict=True):
                 same = np.asarray(x == first).reshape(len(x), -1)
                 self._still &= same.all(axis=1)
+            self.is_done = ends or not self._still.any()
+        return self._message(records, parameters) if ends else None
 
-    def message(
+    def _message(
         self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]
     ) -> str | None:
         """Name the records that can't move alone; None if there are none.

@@ -23,7 +23,7 @@ from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.plausibility import check_releases
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.start import RecordStart
-from pymc_dapper.records.compiled.sweep import AS_DRAWN, CompiledSweep, compile_sweep
+from pymc_dapper.records.compiled.sweep import AS_DRAWN, NEVER, CompiledSweep, compile_sweep
 from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
 from pymc_dapper.records.kernels.walk_tuning import INDEPENDENT
 from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory, looks
@@ -300,7 +300,7 @@ class DapperStep(Step):
     def _check_compiled(self, checked: CheckedState, given: list[np.ndarray]) -> None:
         """Compare the compiled sweep with the model's own log-density."""
         rng = np.random.default_rng(0)
-        self._compare(checked, self._update(checked.records, given, rng, refuse=True))
+        self._compare(checked, self._update(checked.records, given, rng, by=NEVER))
         self._compare(checked, self._update(checked.records, given, rng))
 
     def _compare(self, checked: CheckedState, after: tuple[np.ndarray, ...]) -> None:
@@ -413,7 +413,7 @@ class DapperStep(Step):
         for _ in range(self.walks.number):
             walking = self._walking_sweep()
             records = after[: len(records)]
-            after = self._update(records, given, self.rng, n_present, walking=walking)
+            after = self._update(records, given, self.rng, n_present, walking)
         return after
 
     def _begin_with(
@@ -432,7 +432,11 @@ class DapperStep(Step):
                 records = self._where_possible(records, given, self.rng)
             after = self._update(records, given, self.rng, n_present)
             sweeps += 1
-        self._never_moved = self._watch(after[:n])
+        exempt = np.zeros(self._reading.n_records, dtype=bool)
+        if self.exchange is not None:
+            exempt = self.exchange.exchange.groups >= 0
+        watch = NeverMoved(self._reading, exempt, after[:n], self.tuning_sweeps)
+        self._never_moved = None if watch.is_done else watch
         if self._draws >= SHORTEST_CHAIN:
             self._long_memory = LongMemory(
                 self._reading,
@@ -460,7 +464,9 @@ class DapperStep(Step):
             self._check_digits(as_written, logp, ROUNDING * abs(as_written))
         told = None
         if self._never_moved is not None:
-            told = self._find_those_that_never_move(self._never_moved, records, parameters)
+            told = self._never_moved.look(self.sweeps_done, records, parameters)
+            if self._never_moved.is_done:
+                self._never_moved = None
         elif self._long_memory is not None:
             told = self._long_memory.look(self.sweeps_done, records, parameters, accept)
         return None if told is None else warning_of(told)
@@ -481,29 +487,10 @@ class DapperStep(Step):
             )
             checked = self._checked
             given = [*self._given(self._point), np.array(1.0)]
-            self._compare(checked, sweep.refuse(np.random.default_rng(0), checked.records, given))
+            rng = np.random.default_rng(0)
+            self._compare(checked, sweep.update(rng, checked.records, given, by=NEVER))
             self._walk = sweep
         return self._walk
-
-    def _watch(self, records: Sequence[np.ndarray]) -> NeverMoved | None:
-        """Start watching for records that never move."""
-        exempt = np.zeros(self._reading.n_records, dtype=bool)
-        if self.exchange is not None:
-            exempt = self.exchange.exchange.groups >= 0
-        watch = NeverMoved(self._reading, exempt, records, self.tuning_sweeps)
-        return None if watch.is_done or self.tuning_sweeps == 0 else watch
-
-    def _find_those_that_never_move(
-        self,
-        watch: NeverMoved,
-        records: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-    ) -> str | None:
-        watch.look(self.sweeps_done, records)
-        ends = self.sweeps_done >= self.tuning_sweeps
-        if watch.is_done or ends:
-            self._never_moved = None
-        return watch.message(records, parameters) if ends else None
 
     def _records(self, point: PointType) -> list[np.ndarray]:
         return arrays_of(point, self._record_names)
@@ -514,23 +501,20 @@ class DapperStep(Step):
         given: list[np.ndarray],
         rng: np.random.Generator,
         n_present: np.ndarray | None = None,
-        *,
-        refuse: bool = False,
         walking: CompiledSweep | None = None,
+        by: float = AS_DRAWN,
     ) -> tuple[np.ndarray, ...]:
         """Make one sweep; return the records and the rest of :meth:`CompiledSweep.update`.
 
         With exchanges, the share of accepted ones stands beside the log-density.
         """
         try:
-            if walking is not None:
+            if walking is None:
+                after = self.sweep.update(rng, records, given, n_present, by=by)
+            else:
                 given_reach = [*given, np.array(self.walks.reach)]
                 after = walking.update(rng, records, given_reach, n_present)
-            elif refuse:
-                after = self.sweep.refuse(rng, records, given)
-            else:
-                after = self.sweep.update(rng, records, given, n_present)
-            if self.exchange is None or refuse:
+            if self.exchange is None or by == NEVER:
                 return after
             return self._exchange(self.exchange, after, given, rng)
         except np.linalg.LinAlgError as error:

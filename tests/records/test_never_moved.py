@@ -21,9 +21,8 @@ def message(build, records, then=None, exempt=(), tune=10):
     known = np.isin(np.arange(reading.n_records), exempt)
     watch = NeverMoved(reading, known, [np.array(records)], tune)
     after = [np.array(records if then is None else then)]
-    for sweep in range(1, tune + 1):
-        watch.look(sweep, after)
-    return watch.message(after, [])
+    *_, told = (watch.look(sweep, after, []) for sweep in range(1, tune + 1))
+    return told
 
 
 def bernoulli(says):
@@ -65,9 +64,9 @@ def test_records_that_moved_and_came_back_are_not_meant():
         bernoulli(STUCK["a parity"])()
     reading = read_model(model, model.value_vars, model.initial_point())
     watch = NeverMoved(reading, np.zeros(4, dtype=bool), [np.zeros(4, dtype=int)], 10)
-    watch.look(5, [np.ones(4, dtype=int)])
+    assert watch.look(5, [np.ones(4, dtype=int)], []) is None
     assert watch.is_done
-    assert watch.message([np.zeros(4, dtype=int)], []) is None
+    assert watch.look(10, [np.zeros(4, dtype=int)], []) is None
 
 
 SILENT = {

@@ -69,7 +69,7 @@ def test_parameters_and_records_given_all_releases(model, exact):
 @pytest.mark.parametrize(
     "fault",
     [
-        broken.WITHOUT_SEPARABLE,
+        broken.without_separable,
         pytest.param(broken.SEPARABLE_ONLY, marks=pytest.mark.long),
         # In every run, a column that is forgotten: test_transition_matrix.py.
         pytest.param(broken.FIRST_CHANGE_ONLY, marks=pytest.mark.long),

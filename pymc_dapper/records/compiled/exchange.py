@@ -24,6 +24,7 @@ from pymc_dapper.records.compiled.sweep import (
     density_of_sums,
     flat_records,
     log_density_of_records,
+    lowered,
     separable,
 )
 from pymc_dapper.records.reading.exchanges import Exchange
@@ -131,10 +132,9 @@ def exchange_graph(
         density = density_of_sums(reading, mode)
         sweep = RecordSweep(density.graph, MatrixRows(before.type.shape[1] or 0))
     n_rest = before.shape[0] - n_pairs
-    deciding = (
-        pt.concatenate([x, pt.zeros(n_rest)]) for x in (log_removed, log_added, -exponentials)
-    )
-    accepted, log_density = density.decide(sweep, *deciding, before, after)
+    own = lowered(-exponentials, log_removed, log_added)
+    thresholds = pt.concatenate([own, pt.zeros(n_rest)])
+    accepted, log_density = density.decide(sweep, thresholds, before, after)
     accepted = accepted[:n_pairs]
     changed = pt.zeros(reading.n_records, dtype="bool")
     changed = pt.set_subtensor(changed[first], accepted)

@@ -78,7 +78,7 @@ Rows = MatrixRows | ComputedRows
 class _Sweep(KernelOp):
     """Record-wise Metropolis updates.
 
-    Inputs are log_removed, log_added, log_uniforms, the arrays of a kernel, and the context of the
+    Inputs are the thresholds of proposals, the arrays of a kernel, and the context of the
     log-density. The outputs are a vector of bool, which proposals were accepted, and a scalar, the
     log-density after the sweep.
     """
@@ -143,15 +143,8 @@ def _sweep(op: _Sweep) -> Callable:
     context_of = _context_of(op.density, n_arrays)
 
     @numba_njit
-    def sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
-        accepted, final = kernel(
-            log_density,
-            context_of(inputs),
-            inputs[:n_arrays],
-            log_removed,
-            log_added,
-            log_uniforms,
-        )
+    def sweep(thresholds, *inputs):  # type: ignore[no-untyped-def]
+        accepted, final = kernel(log_density, context_of(inputs), inputs[:n_arrays], thresholds)
         return accepted, np.asarray(final)
 
     return sweep
@@ -169,7 +162,7 @@ def _record_sweep(op: RecordSweep) -> Callable:
         decide, context_of = decide_by_order, _context_of_orders(n_arrays)
 
     @numba_njit
-    def record_sweep(log_removed, log_added, log_uniforms, *inputs):  # type: ignore[no-untyped-def]
+    def record_sweep(thresholds, *inputs):  # type: ignore[no-untyped-def]
         accepted, final = sweep_by_blocks(
             decide,
             log_density,
@@ -179,9 +172,7 @@ def _record_sweep(op: RecordSweep) -> Callable:
             inputs[:n_arrays],
             n_columns or present_rows(inputs, 0, 1).shape[1],
             in_block,
-            log_removed,
-            log_added,
-            log_uniforms,
+            thresholds,
         )
         return accepted, np.asarray(final)
 

@@ -59,6 +59,9 @@ from pymc_dapper.records.reading.plan import (
 from pymc_dapper.records.reading.ranks import ByRanks
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell, indices, seen_columns
 
+AS_DRAWN, NEVER = 1.0, -np.inf
+"""What exponential variates are multiplied by: nothing is accepted by minus infinity, or nan."""
+
 
 @dataclass(frozen=True)
 class CompiledSweep:
@@ -80,12 +83,14 @@ class CompiledSweep:
         records: Sequence[np.ndarray],
         given: Sequence[np.ndarray],
         n_present: np.ndarray | None = None,
+        by: float = AS_DRAWN,
     ) -> tuple[np.ndarray, ...]:
         """Propose all records, then decide on them one by one.
 
         ``given`` are parameters and data, in the order of the reading. If only the first
         ``n_present`` records exist, and the others add nothing to any sum, the others become their
-        proposals without a decision.
+        proposals without a decision. ``by`` multiplies exponential variates: with ``NEVER``, all
+        proposals that can be refused are.
 
         Returns the records after the sweep; its outcome, shape (2,); and, if the sweep was compiled
         to tell, a bool for each record: whether its proposal was accepted. The outcome has the
@@ -93,23 +98,7 @@ class CompiledSweep:
         of all factors that depend on the records except their prior.
         """
         n = self.n_records if n_present is None else n_present
-        return self.function(rng, n, AS_DRAWN, *records, *given)
-
-    def refuse(
-        self,
-        rng: np.random.Generator,
-        records: Sequence[np.ndarray],
-        given: Sequence[np.ndarray],
-    ) -> tuple[np.ndarray, ...]:
-        """Propose all records and refuse the proposals that can be refused.
-
-        Parameters and returns are those of :meth:`update`.
-        """
-        return self.function(rng, self.n_records, NEVER, *records, *given)
-
-
-AS_DRAWN, NEVER = 1.0, -np.inf
-"""What exponential variates are multiplied by: nothing is accepted by minus infinity, or nan."""
+        return self.function(rng, n, by, *records, *given)
 
 
 class SweepGraph(NamedTuple):
@@ -248,39 +237,39 @@ def _decide(
         return graph, rebuild([graph], to_proposed)[0]
 
     log_removed, log_added = before_and_after(separable(reading))
-    deciding = (log_removed, log_added, log_uniforms)
-    if reading.proposes_conditionally:
-        deciding = (nothing(), nothing(), log_uniforms)
+    thresholds = log_uniforms
+    if reading.separable_factors and not reading.proposes_conditionally:
+        thresholds = lowered(log_uniforms, log_removed, log_added)
 
     match reading.plan:
         case NothingToDecide():
             accepted, logp = pt.ones(reading.n_records, dtype="bool"), pt.zeros(())
         case EachByItself():
-            accepted, logp = log_uniforms < _log_gain(log_removed, log_added), pt.zeros(())
+            accepted, logp = thresholds < 0.0, pt.zeros(())
         case ByFullEvaluation():
             state: TensorVariable = pt.matrix("records", dtype="float64")
             density = density_of(state, log_density_of_records(reading, state), mode)
             changes = before_and_after(flat_records(reading))
-            accepted, logp = density.decide(FullSweep(density.graph), *deciding, *changes)
+            accepted, logp = density.decide(FullSweep(density.graph), thresholds, *changes)
         case ByRanks() as ranks:
             index = before_and_after(ranks.index)
-            accepted, logp = RankSweep(None)(*deciding, *index, *_releases(ranks))
+            accepted, logp = RankSweep(None)(thresholds, *index, *_releases(ranks))
         case ByEntries(rows=RowsByCell() as rows):
             density = density_of_sums(reading, mode)
             changes = before_and_after(indices(reading.records, rows.low))
             places = (rows.sizes, rows.cells, rows.starts, *seen_columns(rows.strides))
             accepted, logp = density.decide(
-                CellSweep(density.graph), *deciding, *map(pt.constant, places), *changes
+                CellSweep(density.graph), thresholds, *map(pt.constant, places), *changes
             )
         case ByOrder() as orders:
             density = _density_of_orders(orders, mode)
             arrays, made = _arrays_of_rows(reading, orders.rows, orders.sums, proposed, mode)
             arrays += [*before_and_after(pt.stack(orders.columns)), pt.constant(orders.ranks)]
-            accepted, logp = density.decide(OrderSweep(density.graph, made), *deciding, *arrays)
+            accepted, logp = density.decide(OrderSweep(density.graph, made), thresholds, *arrays)
         case ByEntries(rows=rows) | BySums(rows=rows):
             density = density_of_sums(reading, mode)
             arrays, made = _arrays_of_rows(reading, rows, reading.sums, proposed, mode)
-            accepted, logp = density.decide(RecordSweep(density.graph, made), *deciding, *arrays)
+            accepted, logp = density.decide(RecordSweep(density.graph, made), thresholds, *arrays)
     if reading.separable_factors:
         logp = logp + pt.switch(accepted, log_added, log_removed).sum()
     return accepted, logp
@@ -406,10 +395,16 @@ def nothing(*lengths: int) -> TensorVariable:
     return pt.constant(np.zeros((*lengths, 1))[..., :0])
 
 
-def _log_gain(present: TensorVariable, proposed: TensorVariable) -> TensorVariable:
-    """Apply the kernels' rule for impossible values to all records at once."""
-    gain = pt.switch(pt.isfinite(proposed), proposed - present, -np.inf)
-    return pt.switch(pt.isfinite(present), gain, 0.0)
+def lowered(
+    thresholds: TensorVariable, present: TensorVariable, proposed: TensorVariable
+) -> TensorVariable:
+    """Lower the thresholds of proposals by what these gain of records' own log-densities.
+
+    The rule for impossible values is that of the kernels (`record_sweep.log_gain`). Fast arithmetic
+    assumes that there are no infinite numbers, so a huge one stands in their place.
+    """
+    gain = pt.switch(pt.isfinite(proposed), proposed - present, np.float64(-1e300))
+    return thresholds - pt.switch(pt.isfinite(present), gain, 0.0)[: thresholds.shape[0]]
 
 
 def separable(reading: ModelReading) -> TensorVariable:

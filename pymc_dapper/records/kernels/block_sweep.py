@@ -26,9 +26,7 @@ def sweep_by_blocks(
     arrays: tuple[np.ndarray, ...],
     n_sums: int,
     records_in_block: int,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
+    thresholds: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Update the records one by one, each given the outcome of those before it.
 
@@ -49,11 +47,11 @@ def sweep_by_blocks(
         Number of contributions of a record.
     records_in_block : int
         Number of records in a block.
-    log_removed, log_added : ndarray of float64, shape (n,) or (0,)
-        Present and proposed separable log-density of each record; empty if there is none.
-    log_uniforms : ndarray of float64, shape (m,)
-        Logarithms of independent uniform variates. Only the first m records are decided on. The
-        others are absent and add nothing; their proposals are accepted.
+    thresholds : ndarray of float64, shape (m,)
+        A proposal is accepted if it gains more log-density of the sums than this: the logarithm of
+        a uniform variate, less what it gains of the record's separable log-density. Only the first
+        m records are decided on. The others are absent and add nothing; their proposals are
+        accepted.
 
     Returns
     -------
@@ -62,7 +60,7 @@ def sweep_by_blocks(
     log_density : float
         Log-density of the sums after the sweep (separable part not included).
     """
-    n_present = len(log_uniforms)
+    n_present = len(thresholds)
     sums = no_sums(n_sums)
     for start in range(0, n_present, records_in_block):
         stop = min(start + records_in_block, n_present)
@@ -80,9 +78,7 @@ def sweep_by_blocks(
             proposed_rows(arrays, start, stop),
             n_sums,
             start,
-            log_removed,
-            log_added,
-            log_uniforms,
+            thresholds,
             accepted,
         )
     return accepted, final

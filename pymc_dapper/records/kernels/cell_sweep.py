@@ -11,7 +11,6 @@ from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.entry_sweep import decisive_gain
-from pymc_dapper.records.kernels.record_sweep import log_gain
 
 AT_A_TIME = 1024
 """Number of records that are looked up at a time; they fit into the cache."""
@@ -42,9 +41,7 @@ def sweep_by_cell(
     log_term: Callable[..., float],
     context: np.ndarray,
     arrays: tuple[Any, ...],
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
+    thresholds: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Update one record after another, against a density with one term per cell.
 
@@ -54,7 +51,7 @@ def sweep_by_cell(
         As in :func:`~pymc_dapper.records.kernels.entry_sweep.decide_by_entries`.
     arrays : Cells
         In which cells records are, and would be.
-    log_removed, log_added, log_uniforms
+    thresholds
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
 
     Returns
@@ -67,7 +64,7 @@ def sweep_by_cell(
     cells = Cells(*arrays)
     present, proposed = cells.present, cells.proposed
     check_cells(cells.sizes, present, proposed)
-    n_present, n_tables, n_cells = len(log_uniforms), len(cells.starts), len(context)
+    n_present, n_tables, n_cells = len(thresholds), len(cells.starts), len(context)
     total = counted(cells, present, n_present, n_cells)
     terms = np.empty(n_cells)
     n_impossible = 0
@@ -76,17 +73,16 @@ def sweep_by_cell(
         n_impossible += not is_finite(terms[j])
 
     accepted = np.ones(present.shape[1], dtype=np.bool_)
-    separable = log_removed.size > 0
     # The cells that a record would leave and reach in each table, -1 for none, and their terms.
     changes, proposed_terms = np.empty((n_tables, 2), dtype=np.int64), np.empty((n_tables, 2))
     undecided = np.empty(AT_A_TIME, dtype=np.uint32)
     for start in range(0, n_present, AT_A_TIME):
         stop, n_undecided = min(start + AT_A_TIME, n_present), 0
-        # A proposal of the present values is accepted at once, if no separable factors decide.
+        # A proposal of the present values changes nothing: it is accepted at once.
         for i in range(start, stop):
             # Branch-free: which records change is as random as their proposals.
             undecided[n_undecided] = i
-            differ = separable | (present[0, i] != proposed[0, i])
+            differ = present[0, i] != proposed[0, i]
             for j in range(1, len(present)):
                 differ |= present[j, i] != proposed[j, i]
             n_undecided += differ
@@ -103,10 +99,7 @@ def sweep_by_cell(
                         count = total[cell] + (2 * side - 1)
                         proposed_terms[t, side] = log_term(count, context[cell])
                         gain += proposed_terms[t, side] - terms[cell]
-            gain = decisive_gain(gain, n_impossible)
-            if separable:
-                gain += log_gain(log_removed[i], log_added[i])
-            accepted[i] = log_uniforms[i] < gain
+            accepted[i] = thresholds[i] < decisive_gain(gain, n_impossible)
             if accepted[i]:
                 for t in range(n_tables):
                     for side in range(2):

@@ -10,13 +10,12 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
-from pymc_dapper.records.kernels.record_sweep import log_gain
 from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
 
 
 @njit(inline="always")
 def decisive_gain(gain: float, n_impossible: int) -> float:
-    """Apply the rule of `log_gain`, given the number of impossible present terms."""
+    """Apply the rule of `record_sweep.log_gain`, given how many present terms are impossible."""
     if n_impossible > 0:
         return 0.0
     return gain if is_finite(gain) else -np.inf
@@ -31,9 +30,7 @@ def decide_by_entries(
     added: np.ndarray,
     n_sums: int,
     start: int,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
+    thresholds: np.ndarray,
     accepted: np.ndarray,
 ) -> float:
     """Update the records of a block one by one, each given the outcome of those before it.
@@ -45,7 +42,7 @@ def decide_by_entries(
         given the entry's values of the context.
     context : ndarray of float64, shape (d, m)
         Other inputs of the terms, with a row for each entry.
-    sums, removed, added, n_sums, start, log_removed, log_added, log_uniforms, accepted
+    sums, removed, added, n_sums, start, thresholds, accepted
         As in :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`. Nearly all
         contributions change, so changed ones aren't searched for.
 
@@ -62,7 +59,6 @@ def decide_by_entries(
         n_impossible += not is_finite(terms[j])
 
     proposed_change, proposed_terms = np.empty(n_sums), np.empty(n_sums)
-    separable = log_removed.size > 0
     for first in range(0, len(removed), RUN):
         for k in range(first, min(first + RUN, len(removed))):
             i = start + k
@@ -74,10 +70,7 @@ def decide_by_entries(
                 entry = plus(total[j], proposed_change[j])
                 proposed_terms[j] = log_term(entry, context[j]) if own != 0 else terms[j]
                 gain += proposed_terms[j] - terms[j]
-            gain = decisive_gain(gain, n_impossible)
-            if separable:
-                gain += log_gain(log_removed[i], log_added[i])
-            accepted[i] = log_uniforms[i] < gain
+            accepted[i] = thresholds[i] < decisive_gain(gain, n_impossible)
             if accepted[i]:
                 if n_impossible > 0:
                     for j in range(n_sums):

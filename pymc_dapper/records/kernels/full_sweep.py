@@ -18,9 +18,7 @@ def sweep_by_full_evaluation(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
     arrays: tuple[np.ndarray, np.ndarray],
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
+    thresholds: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Update the records one by one, each given the outcome of those before it.
 
@@ -32,9 +30,7 @@ def sweep_by_full_evaluation(
         Inputs of the log-density besides the records.
     arrays : tuple of two ndarrays of float64, shape (n, width)
         Present and proposed values of each record.
-    log_removed, log_added : ndarray of float64, shape (n,) or (0,)
-        Present and proposed separable log-density of each record; empty if there is none.
-    log_uniforms : ndarray of float64, shape (m,)
+    thresholds : ndarray of float64, shape (m,)
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
 
     Returns
@@ -49,19 +45,14 @@ def sweep_by_full_evaluation(
     state = records.copy()
     present = log_density(state, context)
     accepted = np.ones(len(records), dtype=np.bool_)
-    separable = log_removed.size > 0
-    for i in range(len(log_uniforms)):
+    for i in range(len(thresholds)):
         for j in range(width):
             state[i, j] = proposals[i, j]
         proposed = log_density(state, context)
-        log_ratio = log_gain(present, proposed)
-        if separable:
-            log_ratio += log_gain(log_removed[i], log_added[i])
-        if log_uniforms[i] < log_ratio:
-            accepted[i] = True
+        accepted[i] = thresholds[i] < log_gain(present, proposed)
+        if accepted[i]:
             present = proposed
         else:
-            accepted[i] = False
             for j in range(width):
                 state[i, j] = records[i, j]
     return accepted, present

@@ -113,9 +113,7 @@ def decide_by_order(
     added: np.ndarray,
     n_sums: int,
     start: int,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
+    thresholds: np.ndarray,
     accepted: np.ndarray,
 ) -> float:
     """Update the records of a block one by one, each given the outcome of those before it.
@@ -135,7 +133,6 @@ def decide_by_order(
         state[n_sums + q] = three[q, 1]
     log_now = log_density(state, inputs)
     new = state.copy()
-    separable = log_removed.size > 0
     for k in range(len(removed)):
         i, same = start + k, True
         for j in range(n_sums):
@@ -146,10 +143,7 @@ def decide_by_order(
             new[n_sums + q] = moved(three, q, values[c, i], proposed[c, i])
             same &= new[n_sums + q] == state[n_sums + q]
         log_new = log_now if same else log_density(new, inputs)
-        gain = log_gain(log_now, log_new)
-        if separable:
-            gain += log_gain(log_removed[i], log_added[i])
-        accepted[i] = log_uniforms[i] < gain
+        accepted[i] = thresholds[i] < log_gain(log_now, log_new)
         if accepted[i]:
             log_now = log_new
             for j in range(n_sums):

@@ -44,9 +44,7 @@ def sweep_by_rank(
     log_density: None,
     context: tuple[Any, ...],
     arrays: tuple[np.ndarray, np.ndarray],
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
+    thresholds: np.ndarray,
 ) -> tuple[np.ndarray, float]:
     """Update the records one by one, against the probability of the released quantiles.
 
@@ -58,7 +56,7 @@ def sweep_by_rank(
         The quantiles.
     arrays : tuple of two ndarrays of unsigned int, shape (n,)
         The interval of each record, present and proposed.
-    log_removed, log_added, log_uniforms
+    thresholds
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
 
     Returns
@@ -69,7 +67,7 @@ def sweep_by_rank(
         Log-probability of the releases after the sweep.
     """
     releases, (present, proposed) = Releases(*context), arrays
-    n_present, (n_releases, n_intervals) = len(log_uniforms), releases.passed.shape
+    n_present, (n_releases, n_intervals) = len(thresholds), releases.passed.shape
     counts = np.zeros(n_intervals, dtype=np.int64)
     for i in range(n_present):
         counts[present[i]] += 1
@@ -79,7 +77,6 @@ def sweep_by_rank(
     steps, ratios = np.empty((2, most + 1), dtype=np.int64), np.empty(most)
     first, stop = np.empty(n_releases, dtype=np.int64), np.empty(n_releases, dtype=np.int64)
     accepted = np.ones(len(present), dtype=np.bool_)
-    separable = log_removed.size > 0
     log_now = 0.0
     for start in range(0, max(1, n_present), RUN):  # of none, the log-density is one
         for q in range(n_releases):
@@ -89,10 +86,7 @@ def sweep_by_rank(
             a, b = present[i], proposed[i]
             moved = move(releases, a, b, distances, first, stop)
             log_new = log_chosen(releases, distances, first, stop, ratios) if moved else log_now
-            gain = log_gain(log_now, log_new)
-            if separable:
-                gain += log_gain(log_removed[i], log_added[i])
-            accepted[i] = log_uniforms[i] < gain
+            accepted[i] = thresholds[i] < log_gain(log_now, log_new)
             if accepted[i]:
                 counts[a] -= 1
                 counts[b] += 1

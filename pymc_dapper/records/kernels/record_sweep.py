@@ -42,9 +42,7 @@ def decide_by_sums(
     added: np.ndarray,
     n_sums: int,
     start: int,
-    log_removed: np.ndarray,
-    log_added: np.ndarray,
-    log_uniforms: np.ndarray,
+    thresholds: np.ndarray,
     accepted: np.ndarray,
 ) -> float:
     """Update the records of a block one by one, each given the outcome of those before it.
@@ -63,7 +61,7 @@ def decide_by_sums(
         Number of contributions of a record. A constant here removes branches from updates.
     start : int
         Number of the first of these records.
-    log_removed, log_added, log_uniforms : ndarray
+    thresholds : ndarray of float64
         As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
     accepted : ndarray of bool, shape (n,)
         The entries of these records are overwritten: whether their proposals were accepted.
@@ -76,7 +74,6 @@ def decide_by_sums(
     total, change, _ = sums
     log_now = log_density(total, context)
     proposed_sums = np.empty(n_sums)
-    separable = log_removed.size > 0
     for k in range(len(removed)):
         i = start + k
         same_sums = True
@@ -85,10 +82,7 @@ def decide_by_sums(
             same_sums &= removed[k, j] == added[k, j]
         # Discrete records often propose the same contribution: then there is nothing to evaluate.
         log_new = log_now if same_sums else log_density(proposed_sums, context)
-        gain = log_gain(log_now, log_new)
-        if separable:
-            gain += log_gain(log_removed[i], log_added[i])
-        accepted[i] = log_uniforms[i] < gain
+        accepted[i] = thresholds[i] < log_gain(log_now, log_new)
         if accepted[i]:
             log_now = log_new
             for j in range(n_sums):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 
@@ -9,7 +10,7 @@ import pymc_dapper as pmd
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.compiled.sweep import compile_sweep, density_of_sums
+from pymc_dapper.records.compiled.sweep import NEVER, compile_sweep, density_of_sums, lowered
 from tests import broken
 from tests.evaluated_in_python import evaluated_in_python
 from tests.long_cases import one_in_three
@@ -29,7 +30,7 @@ RECORDS = np.array([1.0, 2.0, 3.0, 4.0])
 
 def after_nothing(sweep, *given, records=RECORDS):
     """Records and log-density after a sweep in which every proposal ought to be rejected."""
-    new, (_, logp) = sweep.refuse(np.random.default_rng(0), [records], given)
+    new, (_, logp) = sweep.update(np.random.default_rng(0), [records], given, by=NEVER)
     return new, logp
 
 
@@ -174,3 +175,18 @@ def test_records_that_are_not_there_are_not_decided_on(build):
         # With one record fewer, what the last one adds is missing.
         agree.append(n == 0 or np.isclose(swept(n - 1)[1][1], logp, rtol=1e-12))
     assert not all(agree)
+
+
+def test_separable_densities_decide_record_by_record():
+    present, proposed, thresholds = (pt.vector(x, dtype="float64") for x in ("a", "b", "c"))
+    inputs, outputs = [thresholds, present, proposed], lowered(thresholds, present, proposed)
+    # Compiled, since fast arithmetic may take an infinite number for any other.
+    decide = pytensor.function(inputs, outputs, mode=numba_mode(None))
+    before = np.array([0.0, 0.0, -np.inf, -np.inf, 0.0, np.nan, -0.5])
+    after = np.array([-5.0, 5.0, 0.0, -np.inf, np.nan, -np.inf, -2.0])
+    found = decide(np.full(7, -1.0), before, after)
+    assert (found < 0).tolist() == [False, True, True, True, False, True, False]
+    np.testing.assert_allclose(found[[0, 1, 2, 3, 5, 6]], [4.0, -6.0, -1.0, -1.0, -1.0, 0.5])
+    assert found[4] > 1e200
+    # Of absent records nothing decides.
+    assert len(decide(np.full(2, -1.0), before, after)) == 2

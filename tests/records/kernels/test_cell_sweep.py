@@ -9,7 +9,6 @@ from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.cell_sweep import Cells, check_cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from tests.broken import in_place
-from tests.records.kernels.test_entry_sweep import NONE
 
 N = 60
 SIZES = np.array([2, 3, 4])
@@ -38,13 +37,13 @@ def decided(sweep, seed=3):
     rng = np.random.default_rng(seed)
     present, proposed = (rng.integers(0, SIZES, (N, 3)) for _ in range(2))
     context = rng.integers(0, 20, (N_CELLS, 1)).astype(float)
-    deciding = (NONE, NONE, np.log(rng.random(N)))
+    thresholds = np.log(rng.random(N))
     cells = Cells(SIZES, CELLS, STARTS, COLUMNS, STRIDES, present.T, proposed.T)
-    found = sweep(of_cell, context, cells, *deciding)
+    found = sweep(of_cell, context, cells, thresholds)
     of_blocks = [lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2)]
     arrays = (rows(present), rows(proposed))
     expected = in_python(sweep_by_blocks)(
-        in_python(decide_by_entries), of_cell, context, *of_blocks, arrays, N_CELLS, N, *deciding
+        in_python(decide_by_entries), of_cell, context, *of_blocks, arrays, N_CELLS, N, thresholds
     )
     return found, expected
 

@@ -9,7 +9,6 @@ from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.record_sweep import decide_by_sums
 
 N, D = 30, 3
-NONE = np.zeros(0)
 RELEASED = np.array([[1.0], [-2.0], [0.5]])
 
 sweep = in_python(sweep_by_blocks)
@@ -29,9 +28,9 @@ def test_decisions_are_those_by_all_entries(records_in_block):
     rng = np.random.default_rng(2)
     rows = rng.integers(-2, 3, (2, N, D)).astype(float)
     present, proposed = (lambda arrays, start, stop, k=k: arrays[k][start:stop] for k in range(2))
-    deciding = (NONE, NONE, np.log(rng.random(N)))
+    thresholds = np.log(rng.random(N))
     found, expected = (
-        sweep(decide, density, context, present, proposed, rows, D, records_in_block, *deciding)
+        sweep(decide, density, context, present, proposed, rows, D, records_in_block, thresholds)
         for decide, density, context in (
             (by_entries, of_entry, RELEASED),
             (by_sums, of_sums, ()),

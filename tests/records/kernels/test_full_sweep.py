@@ -7,7 +7,6 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
 
 sweep = in_python(sweep_by_full_evaluation)
-NONE = np.zeros(0)
 
 
 def of_the_largest(records, context):
@@ -26,8 +25,6 @@ def of_the_largest(records, context):
 )
 def test_each_record_is_decided_on_given_those_before(log_uniforms, expected):
     present, proposed = np.zeros((2, 1)), np.ones((2, 1))
-    accepted, log_density = sweep(
-        of_the_largest, (), (present, proposed), NONE, NONE, np.array(log_uniforms)
-    )
+    accepted, log_density = sweep(of_the_largest, (), (present, proposed), np.array(log_uniforms))
     np.testing.assert_array_equal(accepted, expected)
     assert log_density == -max(expected)

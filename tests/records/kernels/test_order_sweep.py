@@ -7,7 +7,6 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels import order_sweep
 from pymc_dapper.records.kernels.sums import no_sums
 from tests.broken import in_place
-from tests.records.kernels.test_entry_sweep import NONE
 
 rng = np.random.default_rng(1)
 NORMAL = rng.normal(size=(2, 150))
@@ -67,7 +66,7 @@ def both(case, fewest=1):
         sums.total[0] = np.sum(x > 0)
         for start, stop in ((0, n // 2), (n // 2, n)):
             counted = (1.0 * (each[start:stop, None] > 0) for each in (x, y))
-            deciding = (start, NONE, NONE, log_uniforms, accepted)
+            deciding = (start, log_uniforms, accepted)
             found = decide(log_density, ([released], orders), sums, *counted, 1, *deciding)
     return (accepted, found), plain(x, y, released, log_uniforms)
 

@@ -7,7 +7,6 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels import rank_sweep
 from pymc_dapper.records.kernels.rank_sweep import Releases
 from tests.broken import in_place
-from tests.records.kernels.test_entry_sweep import NONE
 
 N, PRESENT = 300, 250
 CANDIDATES = [np.linspace(-2.0, 2.0, 25), np.linspace(-1.5, 1.5, 7)]
@@ -76,7 +75,7 @@ def both(run=3):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rank_sweep, "RUN", run)
         sweep = in_python(rank_sweep.sweep_by_rank)
-        found = sweep(None, known, places, NONE, NONE, log_uniforms)
+        found = sweep(None, known, places, log_uniforms)
     return found, plain(x[:PRESENT], y[:PRESENT], log_uniforms)
 
 

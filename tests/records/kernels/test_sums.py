@@ -11,7 +11,7 @@ from pymc_dapper.records.kernels import block_sweep, entry_sweep, record_sweep, 
 from pymc_dapper.records.kernels.sums import add_rows, no_sums
 
 N = 200_000
-NONE, NO_CONTEXT = np.zeros(0), np.zeros((1, 0))
+NO_CONTEXT = np.zeros((1, 0))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def in_blocks(records_in_block, decide, density, context, patch=as_it_is):
     def sweep(removed, added, log_uniforms):
         return kernel(
             decide, density, context, part, other_part, (removed, added), 1, records_in_block,
-            NONE, NONE, log_uniforms,
+            log_uniforms,
         )  # fmt: skip
 
     return sweep
