@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
 from pytensor.tensor.random.type import random_generator_type
 
 from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
@@ -34,23 +33,12 @@ class BoundaryMoves(KernelOp):
 
     Inputs are the parts of :class:`Released` and :class:`Tables`, then those of
     :func:`move_boundaries` in its order, those of :func:`redraw_columns`, none if columns aren't
-    drawn anew, and last the context.
+    drawn anew, and last the context. Outputs are as both functions return them.
     """
 
     __props__ = ("density",)
-
-    def __init__(self, density: LogDensity):
-        self.density = density
-
-    def make_node(self, *inputs: Variable) -> Apply:
-        """Apply the operation; outputs are as both functions return them."""
-        outputs = [
-            pt.vector("probabilities", dtype="float64"),
-            pt.matrix("people", dtype="int32"),
-            pt.matrix("outcome", dtype="float64"),
-            pt.scalar("redrawn", dtype="int64"),
-        ]
-        return Apply(self, list(inputs), outputs)
+    density: LogDensity
+    results = (pt.dvector, pt.imatrix, pt.dmatrix, pt.lscalar)
 
 
 @compiles(BoundaryMoves)

@@ -5,9 +5,8 @@ then needs two of its terms, whatever the size of the table. Sums over records a
 counts, so the walk through a table's factors finds the terms.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -18,7 +17,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
-from pymc_dapper.graphs.rebuild import Graph, as_function, rebuild, same_function, with_inputs
+from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.roles import Indices, Mixed, Reduced, take_values
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
@@ -52,40 +51,7 @@ class EntrywiseDensity:
 
 
 def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None:
-    """Split factors into a term for each entry of the sums; None if that isn't possible.
-
-    Of factors that are the same function of sums and data, such as tables with the same noise, one
-    is read for all.
-    """
-    uses = Counter(sum_.total for factor in factors for sum_ in factor.sums)
-    alone = [x for x in factors if all(uses[sum_.total] == 1 for sum_ in x.sums)]
-    together = [x for x in factors if x not in alone]
-    read: list[tuple[Graph, EntrywiseDensity]] = []
-    terms: dict[Variable, EntryTerm] = {}
-    offset: TensorVariable = pt.constant(0.0)
-    for block in filter(None, (together, *([x] for x in alone))):
-        totals = [sum_.total for sum_ in sums_of(block)]
-        graph = as_function([factor.log_density for factor in block], totals)
-        like = next((x for x in read if same_function(graph, x[0])), None)
-        found = _read_together(block) if like is None else _with_inputs(*like, graph[0])
-        if found is None:
-            return None
-        read.append((graph, found))
-        terms |= zip(totals, found.terms, strict=True)
-        offset = offset + found.offset
-    return EntrywiseDensity(tuple(terms[sum_.total] for sum_ in sums_of(factors)), offset)
-
-
-def _with_inputs(
-    graph: Graph, found: EntrywiseDensity, inputs: Sequence[Variable]
-) -> EntrywiseDensity:
-    """Return what was found of a function for other sums and data."""
-    to = dict(zip(graph[0], inputs, strict=True))
-    terms = (replace(x, context=tuple(rebuild(x.context, to))) for x in found.terms)
-    return EntrywiseDensity(tuple(terms), rebuild([found.offset], to)[0])
-
-
-def _read_together(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None:
+    """Split factors into a term for each entry of the sums; None if that isn't possible."""
     totals = [sum_.total for sum_ in sums_of(factors)]
     if any(None in total.type.shape for total in totals):
         return None

@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
 
 from pymc_dapper.graphs.careful_sums import sum_of_rows, with_careful_sums
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import TOLERANCE, agree, choose_rows, compile_in_python, rounding
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
-from pymc_dapper.graphs.rebuild import Graph, as_function, rebuild, same_function
+from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.contributions import of_any_length
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.records.reading.law_check import check_laws
@@ -65,8 +64,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
     Uses two random states of the records and a mixture of their rows. Each record's contributions
     must depend on that record alone. A factor computed from cached sums, and nothing else of the
     records, must equal the model's. This is checked at a given point of the parameters, and at one
-    drawn from their prior, if it has draws. Of factors that are the same function of other records
-    or data, with the same contributions, one is checked.
+    drawn from their prior, if it has draws.
 
     Parameters
     ----------
@@ -86,7 +84,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
         If the reading and the model disagree: the message names the factor.
     """
     rng = np.random.default_rng(0)
-    factors = [_CompiledFactor(reading, factor) for factor in _one_of_each_form(reading)]
+    factors = [_CompiledFactor(reading, factor) for factor in reading.factors]
     priors = PriorCheck(reading)
     check_picked(reading)
     if (elsewhere := _draw_parameters(reading, rng, point)) is not None:
@@ -113,25 +111,6 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
 
     tolerance = rounding(reading.records, written)
     return CheckedState(mixed, parameters, log_density, tolerance)
-
-
-def _one_of_each_form(reading: ModelReading) -> list[Factor]:
-    """Leave out factors that are the same functions as others, with the same contributions."""
-    found: list[Factor] = []
-    forms: list[Graph] = []
-    for factor in reading.factors:
-        rows = [] if isinstance(factor, FullFactor) else _per_record(factor)
-        graphs = [factor.as_written]
-        if isinstance(factor, AdditiveFactor):
-            graphs += [factor.log_density, *(sum_.total for sum_ in factor.sums)]
-        form = as_function([*rows, *graphs])
-        if any(same_function(form, known) for known in forms):
-            continue
-        found.append(factor)
-        # Which record contributes what may depend on data, which differ.
-        if rows and {*reading.data.values()}.isdisjoint(explicit_graph_inputs(rows)):
-            forms.append(form)
-    return found
 
 
 def _check_at(
