@@ -71,7 +71,6 @@ FIRST_ENTRY_ONLY = FIRST_CHANGE_ONLY | {
 # By cell: overlook the last of the variables that a table sees.
 ONE_COLUMN_FORGOTTEN = {
     "for k in range(tables.columns[t, 0]):": "for k in range(tables.columns[t, 0] - 1):",
-    "for k in range(columns[t, 0]):": "for k in range(columns[t, 0] - 1):",
 }
 
 # By cell: look up the cell of another value, when records are counted and when they change.
@@ -79,7 +78,6 @@ ONE_VALUE_LATER = {
     "return tables.cells[np.uint64(place_of(tables, t, values, i))]": (
         "return tables.cells[np.uint64((place_of(tables, t, values, i) + 1) % len(tables.cells))]"
     ),
-    "own = cells[np.uint64(at[i])]": "own = cells[np.uint64((at[i] + 1) % len(cells))]",
 }
 
 # Forget all factors but the separable ones.

@@ -68,6 +68,10 @@ MISTAKES = [
     ),
     (lambda g: g.laplace.potential("s", g.table, released=TABLE[1:]), "shape (3,), where .* (4,)"),
     (lambda g: g.laplace.potential("s", g.x, released=3.0), "Add up the records first, .* x.sum()"),
+    (
+        lambda g: pmd.NoisyMaxMechanism(2.0, 4).potential("s", g.table, released=3),
+        "shape (1,) of this statistic. Write it as a list of one: released=[3]",
+    ),
     (lambda g: g.laplace.potential("s", g.table, released=["a"] * 4), "array of real numbers"),
     (
         lambda g: g.discrete.potential("s", g.table, released=[1.5, 2, 3, 4]),

@@ -16,7 +16,6 @@ from pymc_dapper.backend.internals import (
     StepMethodState,
     dataclass_state,
 )
-from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.interweaving.compiled.boundaries import compile_boundaries
 from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED, is_doubling
@@ -33,10 +32,11 @@ TRIES = 2.0
 """Places that boundaries are to try on average: tuning widens or narrows the intervals."""
 
 FEW, USELESS = 0.1, 0.01
-"""Columns are drawn anew if fewer people change by proposals; unless fewer change by draws."""
+"""Columns are drawn anew if proposals change less than the first share of people. They no longer
+are if draws change less than the second share."""
 
 FACTOR = 1.1
-"""By so much, in each iteration of tuning."""
+"""An interval becomes wider or narrower by this factor in each iteration of tuning."""
 
 
 @dataclass_state
@@ -166,8 +166,9 @@ class BoundaryStep(Step):
         if self.moves:
             if self._move is None:
                 self._compile_in_chain(self._compile, own_mode=bool(self._options))
+            n_drawn = self._reading.people.n_records * len(self._reading.rvs) * bool(self.redraws)
             *values, outcome, redrawn = self._move(
-                self.rng, self.widths, self._n_drawn, *self._given(point)
+                self.rng, self.widths, n_drawn, *self._given(point)
             )
             told = outcome, redrawn
             point = {**point, **dict(zip(self._names, values, strict=True))}
@@ -180,11 +181,6 @@ class BoundaryStep(Step):
             warning = self._consider_moves(before)
         self.left = [point[x] for x in self._seen] if tuning else []
         return point, [{**self._statistics(told), WARNING_STAT: warning}]
-
-    @property
-    def _n_drawn(self) -> int:
-        """Return how many values of people are drawn anew after the moves."""
-        return self._reading.people.n_records * len(self._reading.rvs) if self.redraws else 0
 
     @property
     def _seen(self) -> list[str]:
@@ -200,23 +196,13 @@ class BoundaryStep(Step):
             redrawn = float(told[1]) / self._reading.people.n_records
         return {"boundaries_moved": moved, "people_redrawn": redrawn, WARNING_STAT: None}
 
-    @property
-    def transitions(self) -> Sequence[Transition]:
-        """A pass over all boundaries, if they move."""
-        if not self.moves:
-            return ()
-        takes = (self.widths, self._n_drawn, *self._given.names, *self._given.data.values)
-        told = ((2, len(self.widths)), "float64"), ((), "int64")
-        return [Transition(self._move, takes, tuple(self._names), told)]
-
     def ordinary(self) -> int:
-        """Begin with the end of tuning."""
-        return sys.maxsize if self.steps_done >= max(self.tuning_steps, 1) else 0
+        """Do nothing once tuning found no need to move; a pass takes too long to gain by blocks."""
+        return sys.maxsize if not self.moves and self.steps_done >= max(self.tuning_steps, 1) else 0
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
-        """Make the statistics of n iterations after tuning."""
-        each = zip(*told, strict=True) if told else [None] * n
-        return [self._statistics(x) for x in each]
+        """Make the statistics of n iterations without moves."""
+        return [self._statistics(None) for _ in range(n)]
 
     def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""

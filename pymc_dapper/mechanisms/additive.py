@@ -64,7 +64,7 @@ class AdditiveNoise(PublishedByRules):
     _log_range: ClassVar[Law | None] = None
     """Log-probability of n integers from a first one on, of discrete noise."""
     _only_unit_cells: ClassVar[bool] = False
-    """Whether the law depends on the units."""
+    """Whether rounded releases have a likelihood only if they are rounded to whole numbers."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "publication", Publication(1.0 if self._discrete else None))

@@ -402,10 +402,12 @@ class Mechanism(ABC):
             if isinstance(released, SharedVariable):
                 values = released.get_value(borrow=True)
             if not checks.fits(values.shape, expected):
+                list_of_one = f". Write it as a list of one: released=[{values}]"
+                summed = ". Add up the records first, as in x.sum()"
+                way_out = "" if values.shape else list_of_one if expected == (1,) else summed
                 raise ValueError(
                     f"'{name}': the release has shape {values.shape}, where the mechanism releases "
-                    f"shape {expected} of this statistic"
-                    + (". Add up the records first, as in x.sum()" if not values.shape else "")
+                    f"shape {expected} of this statistic{way_out}"
                 )
             self.check_released(name, values)
 

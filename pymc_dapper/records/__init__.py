@@ -2,10 +2,12 @@
 
 A sweep proposes all records at once, then decides on them one by one (`compiled.sweep`). The
 decisions, such as `kernels.record_sweep.decide_by_sums`, are a deterministic function of the
-records' present and proposed contributions, and of logarithms of uniform variates. Randomness stays
-outside. So a test can enumerate proposals and build the sweep's transition matrix from the kernel
-that users run (``tests/enumerate_sweep.py``). A
-broken twin is the same sweep with one line of the kernel edited (``tests/broken.py``).
+records' present and proposed contributions, and of a threshold for each record. A proposal is
+accepted if it gains more log-density of the sums than its threshold: the logarithm of a uniform
+variate, less what the record's separable factors gain. Randomness stays outside. So a test can
+enumerate proposals and build the sweep's transition matrix from the kernel that users run
+(``tests/enumerate_sweep.py``). A broken twin is the same sweep with one line of the kernel edited
+(``tests/broken.py``).
 
 **What decides** is a plan. `reading.plan` derives it from the factors, `DapperStep.describe` prints
 it, and compiling is one ``match`` on it.

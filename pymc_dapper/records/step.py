@@ -58,7 +58,7 @@ POWERS = frozenset(32**k for k in range(8))
 LOOKED_FOR_AT = (1, 30)
 """After these sweeps without possible records, a chain searches for some."""
 MOST_SEARCHES = 3
-"""So often at most. Where totals are known, it searches after each sweep."""
+"""Number of searches of a chain at most. Where totals are known, each sweep may search."""
 
 
 @dataclass_state

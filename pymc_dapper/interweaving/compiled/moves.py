@@ -112,7 +112,7 @@ def _unravel(flat: TensorVariable, reading: NonCentredModel) -> list[TensorVaria
         for x, coordinates, own in reading.parts(flat)
     ]
     for k, n in enumerate(reading.numbers, sum(prod(x.type.shape) for x in reading.moving)):
-        # Of records that there is no room for, there may be too many for an integer.
+        # A proposed number of records may be larger than any integer.
         whole = pt.minimum(pt.floor(pt.exp(flat[k])), LARGEST_NUMBER)
         pieces.append(whole.astype(n.dtype))
     return pieces

@@ -22,7 +22,8 @@ NEGLIGIBLE = 1e-17
 FEW = 2_000
 """Counts are summed if ten standard deviations above the mean are at most this."""
 RIGHT, SURE = 4.4, 1e6
-"""So many standard deviations above a larger mean, SciPy's incomplete gamma function is wrong."""
+"""If the mean is above ``SURE``, SciPy's incomplete gamma function is wrong for counts more than
+``RIGHT`` standard deviations above it."""
 
 
 @njit

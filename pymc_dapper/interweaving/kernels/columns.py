@@ -52,11 +52,11 @@ def redraw_columns(
     p: np.ndarray,
     uniforms: np.ndarray,
 ) -> int:
-    """Draw each column of each person from its conditional distribution; say how many changed.
+    """Draw each column of each person from its conditional distribution, given all else.
 
-    Those who change in a column that a released table counts are told. Inputs are as in
-    :func:`~pymc_dapper.interweaving.kernels.boundaries.move_boundaries`; people change. Uniform
-    variates have shape (n * d,).
+    Inputs are as in :func:`~pymc_dapper.interweaving.kernels.boundaries.move_boundaries`; ``people``
+    is changed in place. Uniform variates have shape (n * d,). Returns how many people changed in a
+    column that a released table counts.
     """
     n, d = people.shape
     total, terms = count_cells(log_term, context, released, people)

@@ -28,10 +28,11 @@ from pymc_dapper.backend.draws import fill_normal, fill_uniform
 from pymc_dapper.kernels.fast_math import is_finite
 
 DEGREES_OF_FREEDOM = 4
-"""Of the t distribution. Few, since from tails heavier than its own there are hardly any moves."""
+"""Degrees of freedom of the t distribution. They are few: where the target has heavier tails than
+the t distribution, there are hardly any moves."""
 
 NORMALS = DEGREES_OF_FREEDOM + 2
-"""How many a move takes besides two for each dimension."""
+"""Number of normal variates of a move, besides two for each dimension."""
 
 MAX_SHRINKS = 24
 """After this number of shrinkages the value stays; a slice is then about 1e-7 of the ellipse

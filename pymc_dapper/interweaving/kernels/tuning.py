@@ -19,10 +19,10 @@ MIN_MEASURED = 40
 """Iterations needed to choose, to ask, or to fit."""
 
 LEVELS = np.arange(1, 64) / 64
-"""Of the quantiles by which skewness is judged."""
+"""Levels of the quantiles to which the skewness is fitted."""
 
 SKEWNESSES = np.linspace(-1.0, 1.0, 41)
-"""That may be. With more, hardly anything would be left of one tail."""
+"""Values of the skewness that are tried. Beyond these, hardly anything is left of one tail."""
 
 SKEWED_QUANTILES = skewed.py_func(
     np.array([NormalDist().inv_cdf(level) for level in LEVELS]), SKEWNESSES[:, None]
@@ -38,7 +38,7 @@ SET_UP, SET_UP_OF_ENTRY = 8_000.0, 0.7
 """To make any move at all, and for each entry of the records: variates, and arrays passed on."""
 
 PASSES = 10.0
-"""The other steps make about this number of passes over an evaluation's work."""
+"""The other steps of an iteration take about as long as this number of evaluations."""
 
 
 class Costs(NamedTuple):
@@ -53,9 +53,9 @@ class Costs(NamedTuple):
 
 
 def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int) -> Costs:
-    """Add further costs to the counted cost of graphs.
+    """Add further costs to those of the graphs for an evaluation and for the set-up.
 
-    ``entries`` and variables are those of the records that move.
+    ``n_entries`` are the entries of all records that move.
     """
     return Costs(
         EVALUATION + evaluation,

@@ -73,7 +73,8 @@ SHAPE_AND_SCALE = RecordMap(
     noise=lambda x, parameters, _: parameters[0] * (pt.log(x) - pt.log(parameters[1])),
     records=lambda z, parameters: pt.exp(pt.log(parameters[1]) + z / parameters[0]),
 )
-"""Z = shape * (log x - log scale): of a Pareto, exponential; of a Weibull, its logarithm."""
+"""Z = shape * (log x - log scale). It is exponential for a Pareto law, and the logarithm of an
+exponential number for a Weibull law."""
 
 
 def _truncated_normal() -> RecordMap:

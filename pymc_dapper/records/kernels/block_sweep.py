@@ -68,7 +68,7 @@ def sweep_by_blocks(
 
     accepted = np.ones(len(arrays[0]), dtype=np.bool_)
     final = 0.0
-    for start in range(0, max(1, n_present), records_in_block):  # of none, the log-density is one
+    for start in range(0, max(1, n_present), records_in_block):  # without records, too
         stop = min(start + records_in_block, n_present)
         final = decide(
             log_density,

@@ -14,8 +14,6 @@ from pymc_dapper.records.kernels.entry_sweep import decisive_gain
 
 AT_A_TIME = 1024
 """Number of records that are looked up at a time; they fit into the cache."""
-COUNTERS = 4
-"""A power of two."""
 
 
 class Cells(NamedTuple):
@@ -136,26 +134,13 @@ def cell_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
 @njit(inline="always")
 def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np.ndarray:
     """Count the first records in the cells; whole numbers, which no sum of them rounds."""
-    starts, columns, cells = tables.starts, tables.columns, tables.cells
-    # Counters take turns: a processor waits for a count before it adds to it again.
-    counts, at = np.zeros((COUNTERS, n_cells)), np.empty(AT_A_TIME, dtype=np.int64)
-    for start in range(0, n_present, AT_A_TIME):
-        n = min(AT_A_TIME, n_present - start)
-        for t in range(len(starts)):
-            for i in range(n):
-                at[i] = starts[t]
-            for k in range(columns[t, 0]):
-                column, stride = np.uint64(columns[t, k + 1]), tables.strides[t, k]
-                for i in range(n):
-                    at[i] += stride * values[column, start + i]
-            for i in range(n):
-                own = cells[np.uint64(at[i])]
-                if own >= 0:
-                    counts[i & (COUNTERS - 1), np.uint64(own)] += 1
-    for turn in range(1, COUNTERS):
-        for j in range(n_cells):
-            counts[0, j] += counts[turn, j]
-    return counts[0]
+    counts = np.zeros(n_cells)
+    for t in range(len(tables.starts)):
+        for i in range(n_present):
+            own = cell_of(tables, t, values, i)
+            if own >= 0:
+                counts[np.uint64(own)] += 1
+    return counts
 
 
 @njit(inline="always")

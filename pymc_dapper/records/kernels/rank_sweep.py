@@ -78,7 +78,7 @@ def sweep_by_rank(
     first, stop = np.empty(n_releases, dtype=np.int64), np.empty(n_releases, dtype=np.int64)
     accepted = np.ones(len(present), dtype=np.bool_)
     log_now = 0.0
-    for start in range(0, max(1, n_present), RUN):  # of none, the log-density is one
+    for start in range(0, max(1, n_present), RUN):  # without records, too
         for q in range(n_releases):
             first[q], stop[q] = look(releases, q, counts, distances, steps)
         log_now = log_chosen(releases, distances, first, stop, ratios)

@@ -11,7 +11,7 @@ from pymc_dapper.records.reading.factors import AdditiveFactor
 from pymc_dapper.records.reading.model import ModelReading
 
 MOST_NUMBERS = 1_000
-"""Most numbers that are taken; of more, an even selection."""
+"""If there are more numbers, evenly spaced ones of them are taken."""
 
 
 class SufficientStatistics:

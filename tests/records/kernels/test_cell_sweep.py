@@ -67,7 +67,11 @@ def test_decisions_are_those_by_rows():
         {"terms[cell] = proposed_terms[t, side]": "pass"},
         {"place = tables.starts[t]": "place = 0 * tables.starts[t]"},
         {"changes[t, 1] = cell_of(cells, t, proposed, i)": "changes[t, 1] = changes[t, 0]"},
-        {"own = cells[np.uint64(at[i])]": "own = cells[np.uint64((at[i] + 1) % len(cells))]"},
+        {
+            "own = cell_of(tables, t, values, i)": (
+                "own = (cell_of(tables, t, values, i) + 1) % n_cells"
+            )
+        },
     ],
 )
 def test_a_fault_shows(fault):
