@@ -54,9 +54,9 @@ def redraw_columns(
 ) -> int:
     """Draw each column of each person from its conditional distribution, given all else.
 
-    Inputs are as in :func:`~pymc_dapper.interweaving.kernels.boundaries.move_boundaries`; ``people``
-    is changed in place. Uniform variates have shape (n * d,). Returns how many people changed in a
-    column that a released table counts.
+    Inputs are as in :func:`~pymc_dapper.interweaving.kernels.boundaries.move_boundaries`. The array
+    ``people`` is changed in place. Uniform variates have shape (n * d,). Returns how many people
+    changed in a column that a released table counts.
     """
     n, d = people.shape
     total, terms = count_cells(log_term, context, released, people)
