@@ -34,8 +34,7 @@ class LogDensity:
     by_entry: bool
     """Whether it is a sum of terms, each of one entry of the sums. The graphs are then terms, one
     for each sum or one for all sums with the same term. Their inputs are scalars: an entry and its
-    values of the context. With several graphs, an entry's context begins with the number of its
-    graph.
+    values of the context, which begins with the number of the entry's graph.
     """
 
 
@@ -232,14 +231,10 @@ def compiled_density(density: LogDensity) -> Callable:
 
         return log_density
 
-    several = len(density.graphs) > 1
     names, lines = {}, ["def log_term(entry, values):"]
     for number, graph in enumerate(density.graphs):
         names[f"term_{number}"] = function_of(graph, "entry_log_density")
-        own = [f"values[{k + several}]" for k in range(len(graph.inputs) - 1)]
-        if several:
-            lines.append(f"    if values[0] == {number}:")
-        lines.append(f"    {'    ' * several}return term_{number}({', '.join(['entry', *own])})")
-    if several:
-        lines.append("    return np.nan")
-    return numba_njit(from_source("\n".join(lines), "log_term", np=np, **names))
+        own = [f"values[{k}]" for k in range(1, len(graph.inputs))]
+        only_if = f"if values[0] == {number}: " if graph is not density.graphs[-1] else ""
+        lines.append(f"    {only_if}return term_{number}({', '.join(['entry', *own])})")
+    return numba_njit(from_source("\n".join(lines), "log_term", **names))

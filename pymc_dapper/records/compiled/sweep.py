@@ -370,19 +370,15 @@ def _kinds(terms: Sequence[EntryTerm]) -> tuple[list[int], list[Graph]]:
 def _context_of_entries(density: EntrywiseDensity, numbers: Sequence[int]) -> TensorVariable:
     """Put the other inputs of the terms into a matrix with a row for each entry.
 
-    If sums have different terms, a row begins with the number of the entry's term.
+    A row begins with the number of the entry's term.
     """
     width = max(len(terms.context) for terms in density.terms)
     rows = []
     for number, terms in zip(numbers, density.terms, strict=True):
         columns = [x.astype("float64") for x in terms.context]
         columns += [pt.zeros(terms.n_entries)] * (width - len(columns))
-        if max(numbers) > 0:
-            columns.insert(0, pt.full(terms.n_entries, float(number)))
-        rows.append(columns)
+        rows.append([pt.full(terms.n_entries, np.float64(number)), *columns])
     joined = [pt.concatenate(x) if len(x) > 1 else x[0] for x in zip(*rows, strict=True)]
-    if not joined:
-        return nothing(sum(terms.n_entries for terms in density.terms))
     return pt.stack(joined, axis=1)
 
 
