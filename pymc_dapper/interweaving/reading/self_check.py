@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.evaluation import agree, compile_in_python, rounding
+from pymc_dapper.graphs.evaluation import TOLERANCE, agree, compile_in_python
 from pymc_dapper.graphs.prior import read_proposals
 from pymc_dapper.graphs.prior_draws import Reader, draw_values
 from pymc_dapper.graphs.rebuild import rebuild
@@ -58,8 +58,7 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     moved = [x + 0.1 * rng.standard_normal(x.shape) for x in present]
     numbers = [np.asarray(point[x.name]) for x in reading.numbers]
     present, moved = present + numbers, moved + [np.maximum(n - 1, 0) for n in numbers]
-    moved_by = [*reading.proposed, *reading.parameters, *reading.records]
-    allowed = rounding(moved_by, [reading.log_density])
+    rounding = _rounding(reading)
     records = [np.asarray(point[x.name]) for x in reading.records]
     variables = [*reading.parameters, *reading.numbers, *reading.records, *reading.given]
     moving = [*reading.moving, *reading.numbers]
@@ -103,13 +102,13 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
         _check_same(reading, moved_records, noise_at(elsewhere, moved), noise_at(point, moved))
     expected = _as_written(reading, elsewhere)
     comparable = np.isfinite(new_log_density) and not np.isnan(expected)
-    if comparable and not agree(new_log_density, expected, allowed):
+    if comparable and not agree(new_log_density, expected, rounding):
         raise ReadingError(
             f"InterweaveStep can't read the model exactly: the log-density with the records' noise "
             f"held fixed is {new_log_density:.10g} where the model has {expected:.10g}. Nothing "
             "has been sampled. Please report the model"
         )
-    return CheckedNoise(records, uniforms, log_density, allowed)
+    return CheckedNoise(records, uniforms, log_density, rounding)
 
 
 def _moving(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
@@ -170,3 +169,14 @@ def _as_written(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> fl
         )
         expected = expected - log_law
     return float(expected)
+
+
+def _rounding(reading: NonCentredModel) -> float:
+    """Return the relative rounding error to expect: that of the least precise number computed.
+
+    Numbers count that depend on no parameter, too, such as constants in single precision.
+    """
+    names = {x.name for x in (*reading.proposed, *reading.parameters, *reading.records)}
+    computed = (x for x in ancestors([reading.log_density]) if x.owner or x.name in names)
+    single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
+    return TOLERANCE["float32" if single else "float64"]
