@@ -316,7 +316,8 @@ def _log_ratio_density(b: Any, num: Any, den: Any) -> TensorVariable:
     No part is negative, and their sum is at least 1: so no digits are lost, and nothing underflows,
     however far out b is. M and E are smooth where a rate or a distance vanishes.
     """
-    # m is finite if b is 0: then only |b| m matters. Gradients have squares of m, which
+    # m is finite if b is 0: then only |b| m matters. Gradients have squares of m, which are finite,
+    # too.
     steep = pt.maximum(pt.abs(b), FLATTEST)
     same_sign = pt.switch(b < 0, -num, num)
     k = pt.maximum(-same_sign, 0.0)

@@ -62,23 +62,28 @@ class People(NamedTuple):
     order: np.ndarray
     """Ints: the category at each place of the table."""
     firsts: np.ndarray
-    """Ints: which of them is the first at each place."""
+    """Ints: where the people of each place begin in ``who``."""
     who: np.ndarray
+    """Ints, shape (n,): the numbers of the people, place by place."""
     noise: np.ndarray
-    """Who they are, and where in the interval of his category each of them is."""
+    """Shape (n,): how far along the interval of his category each of them is, from 0 to 1."""
 
 
 class Changes(NamedTuple):
     """What moved people change; filled for each place that a boundary tries."""
 
     of_cells: np.ndarray
+    """Shape (number of cells,): by how much each cell's count changes."""
     is_changed: np.ndarray
+    """Bool, shape (number of cells,): whether it changes."""
     cells: np.ndarray
+    """Ints: the numbers of the cells that change; the first ones are filled."""
     terms: np.ndarray
-    """By how much each cell's count changes, and whether; which do, and their terms."""
+    """The new terms of these cells."""
     near: np.ndarray
+    """Ints: places in `People.who` of those that the boundary may pass."""
     movers: np.ndarray
-    """People that a boundary may pass, and does pass, by their place among all."""
+    """Ints: places in `People.who` of those that it does pass."""
 
 
 @njit

@@ -186,7 +186,7 @@ def with_parameters(node: Apply, parameters: Parameters) -> TensorVariable:
 
 
 def at_index(index: TensorVariable, by_value: Sequence[TensorVariable]) -> TensorVariable:
-    """Take each record's entry: of arrays with one for each value; 0 for other values."""
+    """Take each record's entry of the array that belongs to its value; 0 for other values."""
     found: TensorVariable = pt.constant(0.0)
     for value, entries in enumerate(by_value):
         found = pt.switch(pt.eq(index, value), entries, found)

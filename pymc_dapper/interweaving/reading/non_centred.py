@@ -36,8 +36,8 @@ class NonCentredModel(Reading):
     moved_records: tuple[TensorVariable, ...] = ()
     """The records at the proposed parameters and the present noise."""
     log_law: TensorVariable | None = None
-    """Log-density of the present records under the law whose noise is held fixed, but of those for
-    which that is their prior, which is left out of the factors. None if it is for all."""
+    """Log-density of the present records under the law whose noise is held fixed. Records whose law
+    is their prior don't count here: their prior is left out of the factors. None if none count."""
     frame: TensorVariable | None = None
     """Coordinates of the records that move besides the parameters, a vector computed from the
     records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. The rest of

@@ -25,8 +25,8 @@ class Releases(NamedTuple):
 
     passed: np.ndarray
     reached: np.ndarray
-    """Ints, shape (q, k): a record in this interval is above so many of the candidates, and above
-    or at so many."""
+    """Ints, shape (q, k): how many candidates are below the records of an interval, and how many
+    are below or at them."""
     n_candidates: np.ndarray
     chosen: np.ndarray
     """Ints, shape (q,): the number of the released candidate; -1 for none."""
