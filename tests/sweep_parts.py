@@ -15,7 +15,7 @@ import pytensor.tensor as pt
 from pymc_dapper.backend.jit import JitFunction, numba_mode
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.records.compiled.sweep import sweep_graph
+from pymc_dapper.records.compiled.sweep import AS_DRAWN, sweep_graph
 from pymc_dapper.records.reading.plan import NothingToDecide
 from tests.broken import in_place
 
@@ -35,10 +35,10 @@ class SweepParts:
     n_decisions: int
     as_written: Any
 
-    def update(self, rng, records, given, n_present=None):
+    def update(self, rng, records, given, n_present=None, by=AS_DRAWN):
         proposals = self.propose(rng, *given)
         n = self.n_decisions if n_present is None else n_present
-        log_uniforms = -rng.standard_exponential(n)
+        log_uniforms = -by * rng.standard_exponential(n)
         return self.after(records, proposals, log_uniforms, given)
 
     def after(self, records, proposals, log_uniforms, given):
