@@ -413,7 +413,7 @@ class DapperStep(Step):
         for _ in range(self.walks.number):
             walking = self._walking_sweep()
             records = after[: len(records)]
-            after = self._update(records, given, self.rng, n_present, walking)
+            after = self._update(records, given, self.rng, n_present, walking=walking)
         return after
 
     def _begin_with(
