@@ -29,10 +29,11 @@ def model():
 
 @pytest.fixture(scope="module")
 def step(model):
-    return DapperStep([model["record"]], model=model, track_records=True)
+    with evaluated_in_python():
+        return DapperStep([model["record"]], model=model, track_records=True)
 
 
-@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our steps are compiled
+@pytensor.config.change_flags(mode="FAST_COMPILE")
 def sample(model, steps, **kwargs):
     options = {"draws": DRAWS, "tune": TUNE, "chains": 2, "cores": 1, "random_seed": 1} | kwargs
     with model:
