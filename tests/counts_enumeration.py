@@ -15,6 +15,7 @@ from scipy import sparse
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import Structure, sum_of_terms
+from pymc_dapper.counts.kernels.linked import pack_linked
 from pymc_dapper.counts.kernels.sweep import Schedule, sweep_counts
 
 LEVEL, INDEX = -1, -2
@@ -96,6 +97,7 @@ def schedule(single=(), directions=(), factor=None):
         "direction_starts": np.zeros(1, dtype=np.int64),
         "joint_starts": np.zeros(1, dtype=np.int64),
         "joint_factors": np.zeros(0),
+        "linked": pack_linked(empty, empty, empty, empty),
     }
     if steps is not None:
         moves["direction_starts"] = steps.indptr.astype(np.int64)

@@ -20,13 +20,7 @@ from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
-from pymc_dapper.counts.kernels.sweep import (
-    sweep_counts,
-    sweep_jointly,
-    sweep_linked,
-    terms_of,
-    unpack,
-)
+from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, terms_of, unpack
 
 
 class TermFunction(NamedTuple):
@@ -83,12 +77,6 @@ class JointCountSweep(CountSweep):
     """The same, of a table with blocks: these also move along several directions at once."""
 
     kernel: ClassVar[Any] = staticmethod(sweep_jointly)
-
-
-class LinkedCountSweep(CountSweep):
-    """The same, of linked tables."""
-
-    kernel: ClassVar[Any] = staticmethod(sweep_linked)
 
 
 class OfTerms(KernelOp):

@@ -21,20 +21,10 @@ from scipy.linalg import block_diag
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.counts.compiled.blocks import BlockMoves, block_moves, functions_of
-from pymc_dapper.counts.compiled.op import (
-    CountSweep,
-    JointCountSweep,
-    LinkedCountSweep,
-    TermFunction,
-)
+from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
 from pymc_dapper.counts.kernels.line import Structure
-from pymc_dapper.counts.kernels.linked import NONE, pack_linked
-from pymc_dapper.counts.kernels.sweep import (
-    Packed,
-    Schedule,
-    SweepOutcome,
-    pack,
-)
+from pymc_dapper.counts.kernels.linked import MOST_CHANGED, NONE, pack_linked
+from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
 from pymc_dapper.counts.reading.linked import Linked
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
@@ -185,8 +175,7 @@ def compile_count_sweep(
     functions = tuple(dict.fromkeys(of_terms))
     kinds = np.array([functions.index(each) for each in of_terms], dtype=np.int64)
     structure = structure._replace(kinds=kinds[structure.kinds])
-    of_blocks = JointCountSweep if moves.blocks else CountSweep
-    sweep_op = LinkedCountSweep if moves.linked else of_blocks
+    sweep_op = JointCountSweep if moves.blocks else CountSweep
     op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
 
     rng, tuning = random_generator_type("rng"), [pt.lvector("integers"), pt.dvector("numbers")]
@@ -374,14 +363,12 @@ def schedule_of(moves: Moves) -> Schedule:
 
 def _linked(groups: Sequence[Linked]) -> np.ndarray:
     """Join groups of linked tables: no table has columns of two of them."""
-    if not groups:
-        return np.zeros(0, dtype=np.int64)
     sizes, starts = (_joined([getattr(x, name) for x in groups]) for name in ("sizes", "starts"))
     before = _starts([x.sizes for x in groups])
     # Of columns that change at once, numbers run below NONE.
     sets = [x.sets + n * np.sign(x.sets - NONE) for x, n in zip(groups, before, strict=False)]
     strides = block_diag(*(x.strides for x in groups))
-    return pack_linked(sizes, starts, strides, np.concatenate(sets))
+    return pack_linked(sizes, starts, strides, np.concatenate([np.zeros((0, MOST_CHANGED)), *sets]))
 
 
 def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMoves]]) -> Schedule:

@@ -64,7 +64,7 @@ class Schedule(NamedTuple):
     joint_directions: np.ndarray
     """Int64: directions in which a table moves jointly, as for places."""
     linked: np.ndarray
-    """Int64: linked tables, as :func:`pack_linked` has them; empty if there are none."""
+    """Int64: linked tables, as :func:`pack_linked` has them."""
     joint_factors: np.ndarray
     """Float64: the Cholesky factors of :class:`Directions`, raveled, set by set."""
 
@@ -100,17 +100,15 @@ def count_lines(schedule: Schedule) -> int:
     """Return the number of lines of a sweep."""
     in_pass = np.maximum(schedule.grid_rows // 2, 1) * (schedule.grid_columns // 2)
     n_fixed = schedule.single.size + schedule.direction_lines.size
-    if schedule.linked.size:
-        n_fixed += lines_of.py_func(schedule.linked)
-    return int(n_fixed + schedule.grid_passes @ in_pass)
+    return int(n_fixed + lines_of.py_func(schedule.linked) + schedule.grid_passes @ in_pass)
 
 
 def _room(schedule: Schedule) -> int:
     """Return a likely upper limit on the random numbers of a sweep."""
     # A set of directions needs a number for each, and one for the decision.
     n_jointly = schedule.joint_directions.size + schedule.joint_starts.size - 1
-    room = DRAWS_PER_LINE * (SPARE_LINES + count_lines(schedule)) + n_jointly
-    return int(room + (n_categories(schedule.linked) if schedule.linked.size else 0))
+    n_lines = SPARE_LINES + count_lines(schedule)
+    return int(DRAWS_PER_LINE * n_lines + n_jointly + n_categories(schedule.linked))
 
 
 def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Packed:
@@ -156,7 +154,7 @@ def shuffle(items: np.ndarray, draws: Any) -> None:
 @njit
 def longest_direction(schedule: Schedule) -> int:
     """Return the largest number of cells in a move."""
-    longest = 4
+    longest = max(4, longest_line(schedule.linked))
     for length in np.diff(schedule.direction_starts):
         longest = max(longest, length)
     return longest
@@ -222,14 +220,15 @@ def plan_pass(
 ) -> int:
     """Choose the lines of a pass, and return their number.
 
-    Pass -1 is over single cells, the one after all grids over directions. The corners of a grid's
-    lines are chosen. They depend on the present table only by leaving out lines along which it is
-    the only table. Lines of a grid have no cell in common, so it is so, too, when their turn comes.
+    Pass -1 is over single cells. The last pass is over directions, and then over linked tables.
+    All others are over grids, and choose the corners of their lines. Lines are left out if the
+    present table is the only one along them. Nothing else depends on the present table. Lines of a
+    grid have no cell in common, so what is left out stays so until its turn comes.
     """
     if g < 0:
         return schedule.single.size
     if g == schedule.grid_rows.size:
-        return schedule.direction_lines.size
+        return schedule.direction_lines.size + lines_of(schedule.linked)
     if schedule.grid_rows[g] > 1:
         return pair_corners(schedule, g, counts, corners, draws)
     start = schedule.place_starts[schedule.grid_places[g]]
@@ -243,6 +242,8 @@ def set_line(
 ) -> int:
     """Write the cells and steps of a line, and return the number of its cells."""
     if g == schedule.grid_rows.size:
+        if k >= schedule.direction_lines.size:
+            return set_linked_line(schedule.linked, k - schedule.direction_lines.size, line, draws)
         d = schedule.direction_lines[k]
         start, stop = schedule.direction_starts[d], schedule.direction_starts[d + 1]
         for i in range(stop - start):
@@ -254,32 +255,6 @@ def set_line(
         line.cells[corner] = schedule.single[k] if g < 0 else corners[k, corner]
         line.steps[corner] = 1 if corner in (0, 3) else -1
     return n_cells
-
-
-@njit
-def plan_pass_with_linked(
-    schedule: Schedule, g: int, counts: np.ndarray, corners: np.ndarray, draws: Any
-) -> int:
-    """Plan a pass, as :func:`plan_pass` does: after other directions come linked tables."""
-    n = plan_pass(schedule, g, counts, corners, draws)
-    return n + lines_of(schedule.linked) if g == schedule.grid_rows.size else n
-
-
-@njit
-def set_line_with_linked(
-    schedule: Schedule, g: int, k: int, corners: np.ndarray, line: Line, draws: Any
-) -> int:
-    """Write a line, as :func:`set_line` does; of linked tables, too."""
-    after = k - schedule.direction_lines.size
-    if g == schedule.grid_rows.size and after >= 0:
-        return set_linked_line(schedule.linked, after, line, draws)
-    return set_line(schedule, g, k, corners, line, draws)
-
-
-@njit
-def longest_with_linked(schedule: Schedule) -> int:
-    """Return the largest number of cells in a move, with lines of linked tables."""
-    return max(longest_direction(schedule), longest_line(schedule.linked))
 
 
 @njit(inline="always")
@@ -353,10 +328,7 @@ def joint_directions(schedule: Schedule, k: int, first: int) -> Directions:
 
 
 @njit(inline="always")
-def sweep_lines(
-    plan_pass: Callable[..., int],
-    set_line: Callable[..., int],
-    longest: int,
+def sweep_counts(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
     structure: Structure,
@@ -369,10 +341,6 @@ def sweep_lines(
 
     Parameters
     ----------
-    plan_pass, set_line : callable
-        :func:`plan_pass` and :func:`set_line`, or the same with lines of linked tables.
-    longest : int
-        The largest number of cells in a line.
     log_density, context, structure, draws
         As in :func:`update_line`.
     schedule : Schedule
@@ -391,7 +359,7 @@ def sweep_lines(
     # Computed anew in every sweep: rounding can't build up, and values can't be outdated after
     # parameters changed between sweeps.
     state = State(counts.copy(), start_values(structure, counts))
-    line = new_line(structure, longest)
+    line = new_line(structure, longest_direction(schedule))
     n_grids, most = schedule.grid_rows.size, 0
     for g in range(n_grids):
         most = max(most, max(schedule.grid_rows[g] // 2, 1) * (schedule.grid_columns[g] // 2))
@@ -415,43 +383,6 @@ def sweep_lines(
     final = log_density_at(log_density, context, state.values, line, everything, 0)
     moved = n_moved / n_able if n_able else 1.0
     return SweepOutcome(state.counts, moved, n_able, final, gain, curvatures)
-
-
-@njit(inline="always")
-def sweep_counts(
-    log_density: Callable[..., float],
-    context: tuple[Any, ...],
-    structure: Structure,
-    schedule: Schedule,
-    counts: np.ndarray,
-    curvatures: np.ndarray,
-    draws: Any,
-) -> SweepOutcome:
-    """Sweep over all lines but those of linked tables: see :func:`sweep_lines`."""
-    return sweep_lines(
-        plan_pass, set_line, longest_direction(schedule),
-        log_density, context, structure, schedule, counts, curvatures, draws,
-    )  # fmt: skip
-
-
-@njit(inline="always")
-def sweep_linked(
-    log_density: Callable[..., float],
-    context: tuple[Any, ...],
-    structure: Structure,
-    schedule: Schedule,
-    counts: np.ndarray,
-    curvatures: np.ndarray,
-    draws: Any,
-) -> SweepOutcome:
-    """Sweep over all lines, those of linked tables last.
-
-    A separate kernel: these lines take a second to compile, and few models have them.
-    """
-    return sweep_lines(
-        plan_pass_with_linked, set_line_with_linked, longest_with_linked(schedule),
-        log_density, context, structure, schedule, counts, curvatures, draws,
-    )  # fmt: skip
 
 
 @njit(inline="always")

@@ -8,12 +8,12 @@ from scipy import stats
 
 from pymc_dapper.counts.kernels import sweep
 from pymc_dapper.counts.kernels.linked import AT_ONCE, pack_linked
-from pymc_dapper.counts.kernels.sweep import sweep_linked
+from pymc_dapper.counts.kernels.sweep import sweep_counts
 from tests.broken import edited
 from tests.counts.kernels.test_sweep import error, normalised
 from tests.counts_enumeration import Model, connected, schedule, scripted
 
-LINKED = scripted(sweep_linked)
+LINKED = scripted(sweep_counts)
 SETS = [(0,), (1,), (2,), (0, 1), (1, 2), (AT_ONCE, AT_ONCE - 1), (AT_ONCE - 1, AT_ONCE - 2)]
 
 
@@ -56,4 +56,4 @@ def test_tables_that_change_alone_are_no_longer_linked():
     model, tables, _ = two_tables()
     alone = {"if n_here < (1 if at_once else n_changed):": "if table > 0:"}
     with edited(sweep, "set_linked_line", alone), pytest.raises(KeyError):
-        model.matrix(tables, linked((1,)), [0.5] * 9, scripted(sweep_linked))
+        model.matrix(tables, linked((1,)), [0.5] * 9, scripted(sweep_counts))
