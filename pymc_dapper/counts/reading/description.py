@@ -25,11 +25,10 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
         for rv, count in zip(reading.rvs, reading.counts, strict=True)
     ]
     lines.append("Terms of the log-density, each of a few cells:")
-    lines += [
-        f"  {', '.join(terms.factors)}: {counted(terms.size, 'term')} of "
-        f"{_cells(terms.linear.values())}"
+    lines += dict.fromkeys(  # a factor may have several such terms of each cell
+        f"  {terms.factor}: {counted(terms.size, 'term')} of {_cells(terms.linear.values())}"
         for terms in reading.terms
-    ]
+    )
     if reading.wholes:
         lines.append("Evaluated as a whole in each move of their cells:")
         lines += [f"  {whole.factor}: {whole.reason}" for whole in reading.wholes]

@@ -114,7 +114,7 @@ class CountReading(Reading):
     def prior_terms(self) -> list[Terms]:
         """The terms that come from the counts' own prior."""
         names = {rv.name for rv in self.rvs}
-        return [terms for terms in self.terms if names & set(terms.factors)]
+        return [terms for terms in self.terms if terms.factor in names]
 
     @property
     def unknown_totals(self) -> list[TensorVariable]:
@@ -225,7 +225,7 @@ def read_factors(
             if found.linear and not says_only_what_is_required(part.terms):
                 terms.append(found)
     invariants, totals = _without_totals(invariants, sum(roles.size(x.type.shape) for x in counts))
-    terms = _merged([_of_moving_cells(each, totals) for each in terms])
+    terms = [_of_moving_cells(each, totals) for each in terms]
     wholes = [_of_moving_cells(each, totals) for each in wholes]
     data = view.data_in(list(as_written.values()))
     return CountReading(
@@ -243,30 +243,6 @@ def read_factors(
     )
 
 
-def _bytes(matrix: sparse.csr_array) -> bytes:
-    parts = (matrix.indptr, matrix.indices, matrix.data)
-    return b"|".join(x.astype(np.float64).tobytes() for x in parts)
-
-
-def _merged(terms: Sequence[Terms]) -> list[Terms]:
-    """Add up terms of the same linear functions, so that they are looked up together."""
-    merged: dict[tuple[bytes, ...], Terms] = {}
-    for each in terms:
-        key = tuple(map(_bytes, each.linear.values()))
-        first = merged.get(key)
-        if first is None:
-            merged[key] = each
-            continue
-        [function] = rebuild([each.function], dict(zip(each.linear, first.linear, strict=True)))
-        merged[key] = Terms(
-            tuple(dict.fromkeys(first.factors + each.factors)),
-            first.function + function,
-            first.linear,
-            {**first.fixed, **each.fixed},
-        )
-    return list(merged.values())
-
-
 def _without_totals(
     invariants: Sequence[Invariant], n_cells: int
 ) -> tuple[list[Invariant], Totals]:
@@ -274,8 +250,6 @@ def _without_totals(
     is_zero = [_known_to_be_zero(each.rows.offset) for each in invariants]
     equations = [each.rows.matrix[zero] for each, zero in zip(invariants, is_zero, strict=True)]
     totals = find_totals(sparse.vstack([sparse.csr_array((0, n_cells)), *equations], format="csr"))
-    if not totals.follows.any():
-        return list(invariants), totals
     left = []
     for each, zero in zip(invariants, is_zero, strict=True):
         matrix = totals.of_moving_cells(each.rows.matrix)
@@ -294,8 +268,6 @@ def _known_to_be_zero(offset: TensorVariable) -> np.ndarray:
 
 def _of_moving_cells[T: (Terms, WholeFactor)](part: T, totals: Totals) -> T:
     """Write a part of the log-density as a function of the free cells."""
-    if not totals.follows.any():
-        return part
     linear = {
         x: replace(at, matrix=totals.of_moving_cells(at.matrix))
         if isinstance(at, roles.Linear)

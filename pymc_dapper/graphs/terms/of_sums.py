@@ -19,8 +19,8 @@ from pymc_dapper.graphs.terms.roles import Part
 class Terms:
     """Terms of the log-density, one for each entry of a linear function of the counts."""
 
-    factors: tuple[str, ...]
-    """Names of the Potentials and random variables to which they belong."""
+    factor: str
+    """Name of the Potential or random variable to which they belong."""
     function: TensorVariable
     """A scalar: the term as a function of the scalars in ``linear`` and ``fixed``."""
     linear: dict[Variable, sparse.csr_array]
@@ -59,7 +59,7 @@ def terms_of(name: str, part: Part) -> Terms:
             value = value + _argument(pt.constant(scale), fixed) * scalars[x]
         replaced[x] = value.astype(x.type.dtype)
     [function] = rebuild([part.terms.function], replaced)
-    return Terms((name,), function, linear, fixed)
+    return Terms(name, function, linear, fixed)
 
 
 def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_array | None:

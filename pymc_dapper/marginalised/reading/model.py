@@ -168,8 +168,7 @@ def _check_noise(noise: CountReading, model: Model) -> None:
             np.diff(matrix.indptr).max(initial=0) > 1 for matrix in terms.linear.values()
         )
         if together:
-            factors = ", ".join(f"'{each}'" for each in terms.factors)
-            raise refused(names, f"{factors} depends on several of them at once")
+            raise refused(names, f"'{terms.factor}' depends on several of them at once")
 
 
 def refused(counts: str, reason: str) -> NotMarginalisableError:

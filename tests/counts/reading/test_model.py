@@ -11,16 +11,18 @@ from pymc_dapper.graphs.errors import ReadingError
 from tests.counts.systems import read
 
 
-def test_terms_of_the_same_cells_are_added_up_and_totals_are_invariants():
+def test_each_factor_has_terms_and_totals_are_invariants():
     with pm.Model() as model:
         x = pm.Multinomial("x", n=[30, 40], p=np.ones((2, 3)) / 3)
         pm.Normal("cells", x, 2.0, observed=np.ones((2, 3)))
         pm.Laplace("columns", x.sum(axis=0), 2.0, observed=np.ones(3))
         pm.Potential("distance", -pt.sqrt(((x - 3) ** 2).sum()))
     reading = read(model, "x")
-    assert [(terms.factors, terms.size) for terms in reading.terms] == [
-        (("x", "cells"), 6),
-        (("columns",), 3),
+    assert [(terms.factor, terms.size) for terms in reading.terms] == [
+        ("x", 6),  # counts times log-probabilities
+        ("x", 6),  # their factorials
+        ("cells", 6),
+        ("columns", 3),
     ]
     [whole] = reading.wholes
     assert whole.factor == "distance"

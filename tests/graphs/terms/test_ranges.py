@@ -18,7 +18,7 @@ def ranges(term, present, *fixed, whole=True, given=()):
     x, scalars = pt.dscalar(), [pt.dscalar() for _ in fixed]
     linear = {x: sparse.eye_array(len(present), format="csr")}
     values = {s: pt.constant(np.array(v, dtype=float)) for s, v in zip(scalars, fixed, strict=True)}
-    terms = Terms(("noise",), term(x, *scalars), linear, values)
+    terms = Terms("noise", term(x, *scalars), linear, values)
     find = PossibleRanges(pm.Model(), [], [terms], [whole])
     [found] = find(given, [np.array(present, dtype=float)])
     return found
