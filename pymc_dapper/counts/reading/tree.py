@@ -59,7 +59,7 @@ def read_tree(reading: CountReading) -> TreeReading | str:
     sums: list[_Sum] = []
     first = 0
     for terms in reading.terms:
-        name = " and ".join(f"'{factor}'" for factor in terms.factors)
+        name = f"'{terms.factor}'"
         if len(terms.linear) > 1:
             return f"a term of {name} depends on several sums of cells at once"
         for matrix in terms.linear.values():
@@ -85,37 +85,29 @@ def _sums(name: str, matrix: sparse.csr_array, first_term: int | None) -> Iterat
 
 
 def _tree(sums: Sequence[_Sum], leaves: NDArray[np.int64], n_cells: int) -> TreeReading | str:
-    """Nest sums; say which ones overlap without being nested."""
-    node_of = np.full(n_cells, -1)
-    node_of[leaves] = np.arange(len(leaves))
-    parent, largest = [-1] * len(leaves), [1] * len(leaves)
-    within = np.full(n_cells, -1)
-    latest = np.full(n_cells, -1)  # place of the last sum in which a cell was found
+    """Nest sums, from the smallest on; say which ones overlap without being nested."""
+    top = np.full(n_cells, -1)  # the largest sum until now with each cell
+    top[leaves] = np.arange(len(leaves))
+    parent, size, names = [-1] * len(leaves), [1] * len(leaves), [""] * len(leaves)
     nodes = np.zeros(len(sums), dtype=np.int64)
-    # From the largest on, each sum lies in an earlier one, or in none.
-    order = sorted(range(len(sums)), key=lambda k: -len(sums[k].cells))
-    for place, k in enumerate(order):
+    for k in sorted(range(len(sums)), key=lambda k: len(sums[k].cells)):
         cells = sums[k].cells
-        around = latest[cells]
-        if np.any(around != around[0]):
-            other = sums[order[around.max()]].name
-            return (
-                f"{sums[k].name} and {other} sum overlapping cells, and neither sum contains the "
-                "other"
-            )
-        latest[cells] = place
-        above = int(within[cells[0]])
-        if len(cells) == 1:
-            nodes[k] = node_of[cells[0]]
-        elif above >= 0 and largest[above] == len(cells):
-            nodes[k] = above
-        else:
+        parts, n_inside = np.unique(top[cells], return_counts=True)
+        for part, n in zip(parts.tolist(), n_inside.tolist(), strict=True):
+            if n < size[part]:
+                return (
+                    f"{names[part]} and {sums[k].name} sum overlapping cells, and neither sum "
+                    "contains the other"
+                )
+        nodes[k] = parts[0]
+        if len(parts) > 1:
             nodes[k] = len(parent)
-            parent.append(above)
-            largest.append(len(cells))
-            within[cells] = nodes[k]
-    for leaf, cell in enumerate(leaves):
-        parent[leaf] = int(within[cell])
+            for part in parts.tolist():
+                parent[part] = len(parent)
+            parent.append(-1)
+            size.append(len(cells))
+            names.append(sums[k].name)
+            top[cells] = nodes[k]
     exact = np.zeros(len(parent), dtype=bool)
     of_node: list[list[int]] = [[] for _ in parent]
     for k, each in enumerate(sums):

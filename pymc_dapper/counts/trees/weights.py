@@ -10,7 +10,7 @@ from pymc_dapper.counts.trees.nodes import Nodes
 NONE, EXACT, DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, TABLE = range(7)
 """Kinds of noise. Of NONE nothing was released; EXACT is an invariant."""
 
-FLAT, POISSON, NEGATIVE_BINOMIAL, OF_TABLE, NO_PRIOR = range(5)
+FLAT, POISSON, NEGATIVE_BINOMIAL, OF_TABLE = range(4)
 """Kinds of priors."""
 
 ENDLESS = 2**53
