@@ -18,9 +18,9 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.counts.compiled.data import CountData
+from pymc_dapper.counts.reading.self_check import by_variable, in_cells
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.flat import split
 from pymc_dapper.marginalised.compiled.sums import compile_sums
 from pymc_dapper.marginalised.reading.model import read_marginalised
 from pymc_dapper.plausibility import check_releases
@@ -148,7 +148,6 @@ class MarginalisedStep(Step):
         self._data = CountData(reading, reading.noise, "MarginalisedStep")
         self._given = Given(reading.parameters, self._data)
         self._givens = [self._given]
-        self._names = [x.name for x in summed]
         self._check_releases = partial(check_releases, model, summed, "the counts")
         self._check_releases()
         self._when_read(partial(self._compile, options, point, nuts))
@@ -251,10 +250,9 @@ class MarginalisedStep(Step):
         return float(log_density)
 
     def _counts(self, point: PointType) -> np.ndarray:
-        return np.concatenate([np.ravel(point[name]) for name in self._names]).astype(np.int64)
+        return in_cells([point[x.name] for x in self._reading.counts])
 
     def _with_counts(self, point: PointType, counts: np.ndarray) -> PointType:
-        old = [np.asarray(point[name]) for name in self._names]
-        parts = split(counts, [x.shape for x in old])
-        new = [part.astype(x.dtype) for part, x in zip(parts, old, strict=True)]
-        return {**point, **dict(zip(self._names, new, strict=True))}
+        names = [x.name for x in self._reading.counts]
+        new = by_variable(self._reading.noise, counts)
+        return {**point, **dict(zip(names, new, strict=True))}

@@ -425,22 +425,10 @@ def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
     sets = sets[~np.all(sets == 1, axis=1)].astype(bool)
     if len(sets) == 0:
         return None
-    # Overlapping sets belong to different margins.
+    # Sets of one margin are disjoint. In a full table, each overlaps with all of the other margin.
     overlap = (sets.astype(int) @ sets.T.astype(int) > 0) & ~np.eye(len(sets), dtype=bool)
-    _, labels = connected_components(sparse.csr_array(overlap), directed=False)
-    if labels.max() > 0:
-        return None  # not fully crossed
-    side = np.full(len(sets), -1)
-    side[0], queue = 0, [0]
-    while queue:
-        k = queue.pop()
-        for other in np.flatnonzero(overlap[k]):
-            if side[other] == side[k]:
-                return None
-            if side[other] < 0:
-                side[other] = 1 - side[k]
-                queue.append(int(other))
-    if len(set(side)) < 2:
+    side = overlap[0].astype(int)
+    if not side.any() or np.any(overlap != np.not_equal.outer(side, side)):
         return None
     places = []
     for which in (0, 1):

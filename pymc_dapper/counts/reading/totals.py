@@ -36,8 +36,6 @@ class Totals:
 
     def completed(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return a table whose totals are the sums of its free cells."""
-        if not self.follows.any():
-            return counts
         completed = counts.copy()
         completed[self.follows] = self._of_totals @ counts
         return completed
@@ -57,8 +55,6 @@ class Totals:
 
     def of_moving_cells(self, functions: sparse.csr_array) -> sparse.csr_array:
         """Write linear functions of a table as functions of the free cells."""
-        if not self.follows.any():
-            return functions
         return tidy(functions @ self.sums)
 
 

@@ -181,26 +181,19 @@ def tabulate_count(
         step *= 2
     peak = high
 
-    # The ends of the table, and whether the noise's log-density is concave on the way there.
+    # The ends of the table.
     top = log_noise(context, noise, cell, peak)
     base = log_base(largest, peak)
     edges, ends, fault = np.array([peak, peak]), np.array([False, False]), 0
     for side in range(2):
         sign = -1 if side == 0 else 1
         outmost = max(peak - most, 0) if side == 0 else min(peak + most, last)
-        near, step, slope, at, past = peak, 1, np.inf, top, False
-        far = near
+        near, far, step, past = peak, peak, 1, False
         while near != outmost and not past:
             far = max(near - step, outmost) if side == 0 else min(near + step, outmost)
-            value = log_noise(context, noise, cell, far)
-            beyond = value - top
-            if value > -np.inf:
-                steeper = (value - at) / abs(far - near)
-                if steeper > slope + CONCAVE * (1 + abs(value) + abs(at)) / abs(far - near):
-                    fault = NOT_CONCAVE
-                slope, at = steeper, value
-                if tilted:
-                    beyond += log_base(largest, far) - base + (far - peak) * natural
+            beyond = log_noise(context, noise, cell, far) - top
+            if tilted and beyond > -np.inf:
+                beyond += log_base(largest, far) - base + (far - peak) * natural
             past = not beyond > -ROOM
             if not past:
                 near = far
