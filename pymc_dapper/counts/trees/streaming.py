@@ -328,13 +328,8 @@ def write_root(task: Task, name: str) -> None:
 def read_root(file: Path) -> tuple[forest.Root, int, int]:
     """Read it, with the root's number and its parent's."""
     with np.load(file) as stored:
-        lowest, message, log_evidence, most, total, impossible, node, parent = (
-            stored[f"arr_{k}"] for k in range(8)
-        )
-    root = forest.Root(
-        int(lowest), message, float(log_evidence), float(most), float(total), int(impossible)
-    )
-    return root, int(node), int(parent)
+        *found, node, parent = (stored[f"arr_{k}"] for k in range(8))
+    return forest.Root(*(x if x.ndim else x.item() for x in found)), int(node), int(parent)
 
 
 class Top:
