@@ -8,6 +8,6 @@ people, and residuals (released minus count) decide.
   ratios: people are picked at random, and newcomers come from their group's composition.
 - `given` checks what users give, and `start` has the first tables: block totals drawn by
   `CountTree`, cells by the composition that larger areas suggest.
-- `chain` runs a chain, and keeps its state in a file; `tree` has the class, and `results` what is
-  said of draws.
+- `chain` runs a chain, and keeps its state in a file. `tree` has the class, and `results` the draws
+  with their summaries.
 """

@@ -125,8 +125,8 @@ def run(
 def misfits(fixed: Fixed, residual: np.ndarray) -> np.ndarray:
     """Tell how much larger residuals are than noise, by depth and query.
 
-    Given a model that is true, a draw's residuals are distributed as noise. Returned is by how many
-    standard errors their sum of squares exceeds what is expected; 0 where nothing was released.
+    If the model is true, the residuals of a draw are distributed as noise. The result says by how
+    many standard errors their sum of squares exceeds its expectation; 0 where nothing was released.
     """
     found = np.zeros((int(fixed.depth.max()) + 1, fixed.classes.shape[1]))
     for depth in range(len(found)):
@@ -142,9 +142,9 @@ def misfits(fixed: Fixed, residual: np.ndarray) -> np.ndarray:
 def moves_of(fixed: Fixed, variance: np.ndarray) -> Moves:
     """Return which moves are needed, given how well the total of each area is known.
 
-    People change places where a total between their blocks is known to within a person: what isn't
-    known as well leaves room for people who move. They come and go only if a block is in no exact
-    total.
+    People change places where a total between their blocks is known to within a person. If it is
+    known less well, people can move to other blocks one by one. People come and go only if some
+    block is in no exact total.
     """
     lid = _lid(fixed, variance <= 1)
     on = np.ones(RESIZE + 1, dtype=bool)
@@ -155,7 +155,7 @@ def moves_of(fixed: Fixed, variance: np.ndarray) -> Moves:
 
 
 def _lid(fixed: Fixed, known: np.ndarray) -> np.ndarray:
-    """Return the smallest area of each block whose total is known; the largest if none is."""
+    """Return the smallest area around each block whose total is known; the root if none is."""
     area = fixed.leaf
     for _ in range(int(fixed.depth.max())):
         area = np.where(known[area] | (fixed.parent[area] < 0), area, fixed.parent[area])

@@ -1,4 +1,4 @@
-"""What users say of a tree of tables, checked and in the kernels' form."""
+"""Arguments for a tree of tables: checked, and brought into the kernels' form."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ class Geography(NamedTuple):
 
 
 class Told(NamedTuple):
-    """The total of each area as released, for the start."""
+    """The total of each area, as all released totals together say it."""
 
     value: np.ndarray
     variance: np.ndarray
@@ -158,7 +158,7 @@ def read_queries(queries: Any, n_areas: int) -> dict[str, TableQuery]:
 
 
 def told_totals(queries: dict[str, TableQuery], n_areas: int) -> Told:
-    """Gather what queries of all cells say of totals, weighted by their precision."""
+    """Average the totals of queries that count all cells, weighted by their precision."""
     weight, total = np.zeros(n_areas), np.zeros(n_areas)
     exact = np.full(n_areas, np.nan)
     for name, (classes, released, scale, _) in queries.items():
@@ -247,7 +247,7 @@ def to_kernels(
     of_groups: tuple[np.ndarray, np.ndarray, np.ndarray],
     prior: Any,
 ) -> tuple[Fixed, np.ndarray]:
-    """Return what the kernels take, and the released values: residuals if nobody was there."""
+    """Return what the kernels take, and the released values: the residuals of an empty tree."""
     (group, together, alpha), n = of_groups, areas.parent.size
     base = np.full((n, len(queries)), -1)
     weight = np.zeros((n, len(queries)))

@@ -1,16 +1,17 @@
 """Moves of people among the cells of blocks.
 
-People have no names: a table counts them. But all ratios are those of named people, of whom some
-are picked at random. Given the others of the group, the prior of a person's cell is the group's
-composition (Polya's urn).
+A table counts people, who have no names. The ratios of moves are worked out as if they had: a
+move picks some people at random. The prior of a person's cell, given the others of the group, is
+the group's composition (Polya's urn).
 
-- `recast`: two cells of a group, whoever is there, exchange as many people as the prior and the
-  noise of the larger areas say. They stay in their blocks, whose noise decides.
-- `swap`: two people change places, so that larger areas don't change. Where a total between their
-  blocks is known: elsewhere moves of the other kinds do as much, and cost less.
-- `give`: people move to another block and keep their cells. Blocks are drawn evenly, or by size,
-  and how many people by the totals' prior and noise: that of the other classes decides.
-- `resize`: people come or go.
+- `recast`: people of a group move between two of its cells, and stay in their blocks. Their number
+  is drawn by the prior and the noise of the larger areas. The noise of their blocks decides.
+- `swap`: two people change places, so that larger areas don't change. This is done where a total
+  between their blocks is known. Elsewhere the other moves do as much, and cost less.
+- `give`: people move to another block and keep their cells. Blocks are drawn evenly, or by size.
+  The number of people is drawn by the prior and the noise of both totals. The noise of the other
+  classes decides.
+- `resize`: people come from outside of the tree, or go there.
 """
 
 import math
@@ -50,7 +51,7 @@ def add(tables: Tables, row: int, cell: int, n: int) -> None:
 
 @njit
 def pick(tables: Tables, row: int, u: float) -> int:
-    """Return the cell of the person at u, below the total."""
+    """Return the cell of the person of a row with number u, which is below the total."""
     left = int(u)
     for k in range(tables.occupied[row] - 1):
         cell = tables.cells[row, k]
@@ -62,7 +63,7 @@ def pick(tables: Tables, row: int, u: float) -> int:
 
 @njit
 def of_prior(fixed: Fixed, g: int, u: float) -> int:
-    """Return the cell at u, below the sum of a group's prior."""
+    """Return the cell whose share of a group's prior holds u, which is below the prior's sum."""
     cell = min(np.searchsorted(fixed.cumulative[g], u, side="right"), fixed.alpha.shape[1] - 1)
     while fixed.alpha[g, cell] == 0:  # by rounding
         cell -= 1
@@ -71,7 +72,7 @@ def of_prior(fixed: Fixed, g: int, u: float) -> int:
 
 @njit
 def newcomer(rng: np.random.Generator, fixed: Fixed, groups: Tables, g: int) -> int:
-    """Draw the cell of one more person of a group, by the urn."""
+    """Draw the cell of one more person of a group, given all others (Polya's urn)."""
     n = groups.total[g]
     u = rng.random() * (n + fixed.cumulative[g, -1])
     return pick(groups, g, u) if u < n else of_prior(fixed, g, u - n)
@@ -93,9 +94,9 @@ def log_total(fixed: Fixed, b: int, n: int) -> float:
 
 @njit
 def slope(fixed: Fixed, residual: np.ndarray, a: int, c1: int, c2: int) -> tuple[float, float]:
-    """Return what noise says of n people of an area that move between cells: b n - c n**2.
+    """Return b and c of the noise's log-ratio b n - c n**2, if n people of an area change cells.
 
-    A cell of -1 is elsewhere.
+    A cell of -1 is outside of the area.
     """
     b = c = 0.0
     for q in range(fixed.classes.shape[1]):
@@ -152,13 +153,13 @@ def move(fixed: Fixed, residual: np.ndarray, b1: int, b2: int, c: int, n: int) -
 
 @njit
 def accept(rng: np.random.Generator, log_ratio: float) -> bool:
-    """Decide."""
+    """Decide on a proposal by its log-ratio."""
     return log_ratio >= 0 or rng.random() < math.exp(log_ratio)
 
 
 @njit
 def any_cell(rng: np.random.Generator, fixed: Fixed, g: int, cell: int) -> int:
-    """Draw a cell by the prior, or within a class of a cell's; whoever is there."""
+    """Draw a cell by the prior, or from a small class that a cell belongs to."""
     q = int(rng.random() * 2 * fixed.kin.shape[0])
     if q < fixed.kin.shape[0]:
         begin, end = fixed.kin_begin[q, cell], fixed.kin_end[q, cell]
@@ -168,7 +169,7 @@ def any_cell(rng: np.random.Generator, fixed: Fixed, g: int, cell: int) -> int:
 
 @njit
 def place(rng: np.random.Generator, logs: np.ndarray) -> int:
-    """Draw a place by the logarithms of weights, which are overwritten."""
+    """Draw an index by the logarithms of its weights, which are overwritten."""
     top, total = logs.max(), 0.0
     for k in range(logs.size):
         total += math.exp(logs[k] - top)
@@ -180,7 +181,7 @@ def place(rng: np.random.Generator, logs: np.ndarray) -> int:
 def how_many(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: int, c2: int) -> int:
     """Draw how many people of a group move from a cell to another, as if blocks had no noise.
 
-    Of numbers that are at most WINDOW - 1 apart, at a random place around 0.
+    The number lies in a window of WINDOW numbers, which holds 0 at a random place.
     """
     groups, above = state.groups, fixed.together[g]
     n1, n2 = groups.counts[g, c1], groups.counts[g, c2]
@@ -203,10 +204,10 @@ def how_many(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: i
 
 @njit
 def recast(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: int) -> int:
-    """Propose that people of a group move between two cells, and stay where they are.
+    """Propose that people of a group move between two cells, and stay in their blocks.
 
-    How many is drawn from what the prior and the noise of larger areas say: that of blocks
-    decides. 0 is returned if nobody moves, 1 or 2 if the blocks refuse or accept.
+    The prior and the noise of larger areas determine the law of their number. The noise of their
+    blocks decides. Returned is 0 if nobody would move, 1 if the blocks refuse, 2 if they accept.
     """
     people, groups, top = state.people, state.groups, fixed.together[g]
     c2 = any_cell(rng, fixed, g, c1)
@@ -239,7 +240,7 @@ def recast(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: int
 
 @njit
 def between(fixed: Fixed, state: State, b: int, c1: int, c2: int, n: int, top: int) -> float:
-    """Move n people of a block to another cell; return the log-ratio of noise below an area."""
+    """Move n people of a block to another cell; return the log-ratio of noise below area top."""
     add(state.people, b, c1, -n)
     add(state.people, b, c2, n)
     gain, a = 0.0, fixed.leaf[b]
@@ -281,7 +282,7 @@ def swap(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int,
 
 @njit
 def take(rng: np.random.Generator, people: Tables, b: int, n: int) -> None:
-    """Take n people at random in the hand."""
+    """Take n people of a block, at random, into the last row (see :class:`Tables`)."""
     hand = people.total.size - 1
     for _ in range(n):
         c = pick(people, b, rng.random() * people.total[b])
@@ -291,7 +292,7 @@ def take(rng: np.random.Generator, people: Tables, b: int, n: int) -> None:
 
 @njit
 def put(people: Tables, row: int) -> None:
-    """Put all people in the hand down; outside of the tree if the row is -1."""
+    """Put all people of the last row into another one, or outside of the tree if that is -1."""
     hand = people.total.size - 1
     while people.occupied[hand]:
         c = people.cells[hand, people.occupied[hand] - 1]
@@ -313,7 +314,7 @@ def log_urn(fixed: Fixed, groups: Tables, g: int, c: int, n: int) -> float:
 
 @njit
 def noise_of_total(fixed: Fixed, b: int, n: int) -> float:
-    """Return what noise says of a block's total, summed over queries of all cells."""
+    """Return the noise's log-density of a block's total, of all queries that count all cells."""
     return -fixed.precision[b] * (n - fixed.middle[b]) ** 2
 
 
@@ -323,7 +324,7 @@ def to_give(
 ) -> int:
     """Draw how many people a block gives to another, as if only totals were known.
 
-    Of numbers that are at most REACH - 1 apart, at a random place around 0.
+    The number lies in a window of REACH numbers, which holds 0 at a random place.
     """
     n1, n2, first = totals[b1], totals[b2], -int(rng.random() * REACH)
     low, high = max(first, by_size - n2), min(first + REACH - 1, n1 - by_size)
@@ -417,7 +418,7 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
 
 @njit
 def within(rng: np.random.Generator, fixed: Fixed, area: int) -> int:
-    """Draw one of the areas that an area is in."""
+    """Draw one of the areas around an area."""
     above = fixed.depth[area]
     for _ in range(1 + int(rng.random() * above) if above else 0):
         area = fixed.parent[area]
@@ -476,7 +477,7 @@ def sweep(
             made[GIVE, 0] += 1
             made[GIVE, 1] += give(rng, fixed, state, one, other, True)
     for b in range(fixed.leaf.size):
-        # This changes nothing of how often it is made.
+        # The number of swaps stays the same, since swaps don't change totals.
         is_shut = moves.on[SWAP] and fixed.depth[moves.lid[b]] > 0
         for _ in range((state.people.total[b] + 1) // 2 if is_shut else 0):
             area = within(rng, fixed, moves.lid[b])
@@ -497,7 +498,7 @@ def sweep(
 def settle(
     fixed: Fixed, state: State, blocks: np.ndarray, cells: np.ndarray, n: np.ndarray
 ) -> None:
-    """Put people into an empty tree: n of a block's cell, one after the other."""
+    """Put people into an empty tree: n[k] into cell cells[k] of block blocks[k]."""
     for k in range(blocks.size):
         add(state.people, blocks[k], cells[k], n[k])
         add(state.groups, fixed.group[blocks[k]], cells[k], n[k])

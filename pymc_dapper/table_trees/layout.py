@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Fixed(NamedTuple):
-    """What stays. Areas are numbered as by the user; blocks so that an area's are a run."""
+    """What moves don't change. Areas have the user's numbers. The blocks of an area are a run."""
 
     parent: np.ndarray
     depth: np.ndarray
@@ -44,11 +44,11 @@ class Fixed(NamedTuple):
     """The prior of the blocks' totals, as in `counts.trees.nodes.Nodes`."""
     middle: np.ndarray
     precision: np.ndarray
-    """Float64, shape (blocks,): what noise says of totals, and 1 / (2 variance); 0 if exact."""
+    """Float64, shape (blocks,): the totals that were released, and 1 / (2 variance); 0 if exact."""
 
 
 class Tables(NamedTuple):
-    """Counts, and which of them aren't zero. The last row is a hand, with people on the move."""
+    """Counts, and which of them aren't zero. The last row holds people while they are moved."""
 
     counts: np.ndarray
     """Int32, shape (rows, cells)."""
@@ -65,12 +65,12 @@ class Moves(NamedTuple):
     on: np.ndarray
     """Bool, shape (4,): each kind."""
     lid: np.ndarray
-    """Int64, shape (blocks,): the smallest area of each block whose total is known, or the largest
-    of all. People of two blocks change places only across it."""
+    """Int64, shape (blocks,): the smallest area around each block whose total is known; the root if
+    there is none. Who changes places with somebody is drawn from an area around that one."""
 
 
 class State(NamedTuple):
-    """What moves."""
+    """What moves change: what noise has left of the released values, and two kinds of tables."""
 
     residual: np.ndarray
     people: Tables

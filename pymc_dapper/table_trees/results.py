@@ -1,4 +1,4 @@
-"""What is said of draws of tables, and files of it."""
+"""Draws of tables, their summaries, and files of these."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ MOVES = ("recast", "swap", "give", "resize")
 
 
 class TableSummary(NamedTuple):
-    """What is said of a margin, by area and class."""
+    """Summaries of a margin, by area and class."""
 
     mean: np.ndarray
     sd: np.ndarray

@@ -1,4 +1,4 @@
-"""Where a chain starts: totals of blocks as likely given the totals, cells as larger areas have."""
+"""Where a chain starts: block totals drawn given all totals, cells by those of larger areas."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 def tree_of_totals(
     areas: Geography, queries: dict[str, TableQuery], told: Told, prior: Any, names: Any
 ) -> CountTree:
-    """Make the tree of totals, if there are possible ones."""
+    """Make the tree of totals, or refuse it if no totals are possible."""
     exact = [repr(name) for name, (_, _, scale, _) in queries.items() if 0 in np.asarray(scale)]
     with about(f"totals of all cells{f' (exact: {", ".join(exact)})' if exact else ''}"):
         sigma = np.sqrt(np.nan_to_num(told.variance))
@@ -31,9 +31,11 @@ def tree_of_totals(
 def compositions(
     areas: Geography, queries: dict[str, TableQuery], fixed: Fixed, totals: np.ndarray
 ) -> np.ndarray:
-    """Guess the proportions of each group: those of the area above, nearer to what was released.
+    """Guess the proportions of each group, from the largest areas down.
 
-    Released counts below zero are taken for zero, and one sigma is added to each count.
+    An area begins with the proportions of the area above. These are multiplied, query after query,
+    by the ratio of released counts to expected ones. Released counts below zero are taken for zero,
+    and one sigma is added to both.
     """
     n_cells = len(fixed.classes)
     wanted = np.zeros(areas.parent.size, dtype=bool)

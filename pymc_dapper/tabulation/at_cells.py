@@ -63,7 +63,7 @@ class AtCells:
         of_each = [y for y in node.inputs if n in getattr(y.type, "shape", ())]
         axes = {y: y.type.shape.index(n) for y in of_each}
         try:
-            # Before what these are computed from is looked at.
+            # This comes before the arrays are followed further: they may be refused there.
             role, _ = for_others(x, {y: y for y in axes}, lambda *_: None, axes)
             if role.axis != axis:
                 raise not_separate(node)

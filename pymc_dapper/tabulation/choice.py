@@ -20,16 +20,17 @@ from pymc_dapper.tabulation.model import apart, compare, find_records, write_in_
 from pymc_dapper.tabulation.reading import TableReading
 
 RECORDS_PER_CELL = 150
-"""A table's sweep takes as long per cell as a sweep over this number of records."""
+"""A sweep over a table takes as long, for each cell, as a sweep over so many records."""
 LINKED_PER_CELL = 1
-"""Linked tables are counted if there are more people than cells: people with many columns mix so
-badly that counts win long before a sweep over them is faster."""
+"""The same for linked tables, which are counted if there are more people than cells. People with
+many columns mix badly: counts have more effective draws long before their sweep is faster."""
 CELLS_PER_RECORD = 16
 """Records are integrated out if no more terms than this are added up for each of them."""
 OF_NUMBERS = 100
-"""Factor on that number if records are numbers with several values, or if what is observed of each
-depends on parameters. InterweaveStep moves these with such records, but nothing moves them with a
-table, which may cost this much in effective draws."""
+"""So many times more records are needed if they are numbers with several values, or if what is
+observed of each depends on parameters. InterweaveStep moves parameters together with such records.
+Nothing moves them together with a table, so a chain may have so many times fewer effective
+draws."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -114,7 +114,7 @@ class _Check:
         if names:
             lacking = ", ".join(f"'{name}'" for name in sorted(names))
             raise TabulationError(f"the model of counts lacks {lacking}. Please report the model")
-        # All other variables of the new model: those that replace the records.
+        # All other variables of the new model replace the records.
         left = [x for x in written.potentials if x not in same]
         of_cells = [x for x in left if x.name in reading.answers] if self._counts else left
         tables = [*self._counts, *(x for x in left if x not in of_cells)]
@@ -192,7 +192,7 @@ class _Check:
         n_tables, n_left = self._n_tables, len(self._of_cells)
         of_tables, of_cells = found[:n_tables], found[n_tables : n_tables + n_left]
         if self._counts:
-            # All of the records together, since one may be given others.
+            # The priors of all record variables are added, since one table may hold several.
             alone = self._at_records(*_in_order(reading.model, full))
             prior, answers = alone[: len(reading.rvs)], alone[len(reading.rvs) :]
             multiplicity = sum(

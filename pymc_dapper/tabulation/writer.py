@@ -79,7 +79,7 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
         for graph in (x for x in graphs if x in dependent):
             given = reading.seen_by(graph)
             supports = [reading.supports[j] for j in given]
-            # One value after the other: of a sum such as `a * x + b * (1 - x)`, one term is zero.
+            # At each value, one term of a sum such as `a * x + b * (1 - x)` is zero.
             for values in cell_values(supports):
                 at = {
                     reading.records[j]: Bounds(float(v), float(v))

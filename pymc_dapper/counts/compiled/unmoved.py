@@ -5,10 +5,10 @@ to other tables, and the chain looks converged. So in the middle of a chain, oth
 unmoved cells are tried: of a cell alone, with each other cell in one of its terms, and in short
 combinations that keep the known equations.
 
-The probability ratio of another table to one table of the chain says little: someone in a rare cell
-could as well be in another one, and most rare cells are never visited. But averaged over the chain,
-the ratio of a change is the probability of the tables to which it leads. So the same changes are
-evaluated again and again until the chain ends.
+A single table of the chain says little about a change, even if the other table is as probable:
+someone in a rare cell could as well be in another rare cell, and a chain never visits most of
+these. But the ratio of both probabilities, averaged over the chain, is the probability of the
+tables to which the change leads. So the same changes are evaluated again until the chain ends.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,8 +27,8 @@ Cells = NDArray[np.bool_]
 LogDensity = Callable[[Counts], float]
 
 EXPECTED = 20.0
-"""A warning needs this expected number of visits to other values without one: the chance of that is
-exp(-20)."""
+"""A warning needs so many expected visits to other values, of which none was made: the chance of
+that is exp(-20)."""
 LOOKS = 10
 """Number of tables at which changes are evaluated again."""
 MAX_TRIED = 1_000
@@ -123,7 +123,10 @@ def held_by(changes: list[Change], reading: CountReading, moved: Cells) -> Cells
 
 
 def _least(n_sweeps: int) -> float:
-    """Logarithm of a ratio: if half of all tables reach it, the average is half of it."""
+    """Return the logarithm of the ratio which a likely change has.
+
+    If half of all tables reach it, the average ratio is at least half of it.
+    """
     return float(np.log(2 * EXPECTED / n_sweeps))
 
 

@@ -96,7 +96,7 @@ def new_memory(structure: Structure, n_cells: int) -> Memory:
     )
 
 
-# The one place that calls the log-density, which is inlined and takes long to compile.
+# Only this function calls the log-density: that is inlined, and takes long to compile.
 @njit(inline="always")
 def measure_locally(
     log_density: Callable[..., float],

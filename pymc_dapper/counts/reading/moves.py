@@ -203,7 +203,7 @@ def _crossed_statistics(
 ) -> list[Grid]:
     """Find tables whose two margins are two statistics, or a statistic and invariants.
 
-    If both margins are nearly known, single exchanges hardly move people, but swaps do.
+    If both margins are nearly known, an exchange of two cells hardly ever moves people. Swaps do.
     """
     partitions = {class_of.tobytes(): class_of} if invariants.shape[0] else {}
     for matrix in statistics:
@@ -380,7 +380,7 @@ def _listed(component: Component, names: Sequence[str]) -> str:
 
 
 def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
-    """Return the only direction that keeps all equations, if its steps are single people."""
+    """Return the only direction that keeps all equations; None if steps of it exceed one person."""
     direction = np.linalg.svd(matrix)[2][-1]
     direction = direction / np.abs(direction).max()
     rounded = np.round(direction)

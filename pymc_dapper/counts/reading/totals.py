@@ -30,9 +30,9 @@ class Totals:
     follows: NDArray[np.bool_]
     """Bool, shape (number of cells,): the determined cells."""
     sums: sparse.csr_array
-    """Shape (number of cells, number of cells): ``sums @ counts`` is the whole table, given the
-    free cells. It has these unchanged, and their sums. Coefficients are whole and positive, so no
-    sum is negative."""
+    """Shape (number of cells, number of cells): ``sums @ counts`` is the whole table, made of its
+    free cells. Free cells stay as they are; the others are sums of these. Coefficients are whole
+    and positive, so no sum is negative."""
 
     def completed(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return a table whose totals are the sums of its free cells."""

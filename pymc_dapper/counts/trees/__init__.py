@@ -5,10 +5,10 @@ node on a window of counts, given all below it. Nodes are in post-order with two
 and extra nodes sum many children two by two (`nodes`), so that a subtree is a slice.
 
 - *Windows.* `messages.bound_neglected` bounds the share of the posterior that windows cut off.
-  Windows are widened until the bound is below 1e-12. The noise of a sum limits its parts far beyond
-  the sum's own window; the bound accounts for that.
-- *Memory.* Subtrees are independent given the message of their root. `forest` keeps that message,
-  and does the rest of a subtree again on the way down.
+  Windows are widened until the bound is below 1e-12. A part may have more counts than its sum's
+  window leaves to it, if the sum's noise makes these improbable; the bound accounts for that.
+- *Memory.* Subtrees are independent given the message of their root. `forest` keeps that message
+  alone. On the way down, it computes the others of a subtree once more.
 - *Convolutions* of two messages are computed directly, which keeps the digits of tails
   (`convolution`). For marginals, many children are summed at once by NumPy's Fourier transforms if
   that takes less time (`spectra`). Messages are first tilted by exp(tilt * count), so that a

@@ -1,8 +1,8 @@
 """A forest of counts, solved in parts: subtrees are independent given their roots' messages.
 
-Of each subtree only the message of its root is kept, so that memory stays bounded. These are leaves
-of the tree above. Its downward messages go back to the subtrees, which are then computed again,
-completely.
+Of each subtree only the message of its root is kept, so that memory stays bounded. The roots are
+leaves of the tree above. Its downward messages go back to the subtrees, whose own messages are then
+computed once more.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -86,7 +86,7 @@ class DownwardMessage(NamedTuple):
 
 
 def said_of(messages: Messages, values: np.ndarray, i: int) -> DownwardMessage:
-    """Return the part of ``values``, downward messages, that belongs to a node."""
+    """Return the part of ``values`` that belongs to a node, with the least count of its window."""
     return DownwardMessage(
         int(messages.lowest[i]), values[messages.starts[i] :][: messages.widths[i]]
     )

@@ -58,7 +58,8 @@ class Messages(NamedTuple):
     """Float64, shape (number of nodes,): logarithm of the mean likelihood of the release, relative
     to its maximum over counts."""
     log_sums: np.ndarray
-    """Float64, shape (number of nodes,): logarithm of the sum of the noise's weights, by that."""
+    """Float64, shape (number of nodes,): logarithm of the sum of the noise's weights, divided by
+    that mean."""
     log_largest: np.ndarray
     """Float64, shape (number of nodes,): logarithm of its largest probability."""
     sizes: np.ndarray
@@ -70,12 +71,12 @@ class Messages(NamedTuple):
     errors: np.ndarray
     """Float64, shape (number of nodes,): bound on each entry's relative error by it."""
     impossible: int
-    """A node that no count is possible at, or only with less than the windows hold; -1 if none."""
+    """A node at which no count is possible, or none that the windows hold; -1 if there is none."""
 
 
 @njit
 def gather(nodes: Nodes, i: int, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a node's children in order, and the nodes in between that sum them from the top on.
+    """Return a node's children in order, and the nodes in between that sum them, topmost first.
 
     Parameters
     ----------
@@ -193,8 +194,8 @@ def ascend(nodes: Nodes, drop: float, transforms: float, keep: bool) -> Messages
     drop : float
         Windows end where weights are about exp(-drop) of the total.
     transforms : float
-        Sums are by Fourier transform if that takes less than this many times as long as sums that
-        are written out.
+        Sums are by Fourier transform if that takes less than so many times what writing them out
+        takes. With 0, all are written out.
     keep : bool
         Whether all messages are kept, or only the last. Intermediate nodes have none if their sum
         was by transform.

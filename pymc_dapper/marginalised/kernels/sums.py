@@ -39,7 +39,7 @@ LARGEST = 2**53
 STEEPEST = 600.0
 """Largest natural parameter whose exponential is used as a factor."""
 GAP = 64
-"""Up to this distance all counts beyond impossible ones are evaluated, then ever fewer."""
+"""Counts beyond impossible ones are all evaluated up to this distance; further away, some are."""
 CONCAVE = 1e-9
 """Relative rounding of a second difference."""
 
@@ -214,7 +214,7 @@ def tabulate_count(
             ends[side] = True
         elif log_noise(context, noise, cell, near + sign) == -np.inf:
             ends[side] = True
-            # It may be a gap. Concave log-densities have none.
+            # Possible counts beyond it would make this a gap. Concave log-densities have none.
             ahead = 2
             while ahead <= abs(final - near):
                 if log_noise(context, noise, cell, near + sign * ahead) > -np.inf:
