@@ -9,6 +9,7 @@ total variation distances of tables, in points: half of what the shares of all c
 
 import argparse
 import logging
+from functools import partial
 from itertools import combinations
 from math import prod
 from pathlib import Path
@@ -217,15 +218,26 @@ class Counted:
             found.append(np.bincount(cell, minlength=np.prod(shape)).reshape(shape))
 
 
-def by_classes(problem, wanted, classes=CLASSES, chains=2, tune=700, draws=1_800):
-    """Draws of tables of the latent people, and CPU seconds."""
+def sampled(model, problem, wanted, chains, tune, draws):
+    """Draws of tables of the latent people, and CPU seconds with all that comes before."""
     tables = dict(zip(problem.pairs, problem.released, strict=True))
     given, began = release(problem.sizes, tables, problem.sigma), process_time()
     counted = Counted(problem.sizes, wanted)
     options = {"chains": chains, "cores": 1, "random_seed": 1, "progressbar": False}
-    with pmd.microdata.latent_classes(given, n=problem.n, classes=classes):
+    with model(given, n=problem.n):
         pmd.sample(draws, tune=tune, callback=counted, **options)
     return {at: np.array(x) for at, x in counted.found.items()}, process_time() - began
+
+
+def by_classes(problem, wanted, classes=CLASSES, chains=2, tune=700, draws=1_800):
+    """Draws of tables of people of latent classes."""
+    model = partial(pmd.microdata.latent_classes, classes=classes)
+    return sampled(model, problem, wanted, chains, tune, draws)
+
+
+def by_regressions(problem, wanted, chains=2, tune=300, draws=1_800):
+    """Draws of tables of people by a sequence of regressions."""
+    return sampled(pmd.microdata.regressions, problem, wanted, chains, tune, draws)
 
 
 def of_adult(path, triples=40, seed=1, **options):
@@ -266,13 +278,16 @@ def of_adult(path, triples=40, seed=1, **options):
     yield row("private-pgm, a tree", *pgm(tree(strength, len(sizes))))
     yield row("private-pgm, up to 5 MB", *pgm(strongest, 5))
     yield row("mbi's mixture of 100 products", *pgm(pairs, "mixture"))
-    draws, seconds = by_classes(problem, wanted, **options)
-    means = {at: x.mean(axis=0) for at, x in draws.items()}
-    yield row(f"`latent_classes`, {CLASSES}", means, len(pairs), seconds)
-    for k, least in ((2, 0), (2, 100), (3, 0), (3, 100)):
-        cells = [held(draws[at], true[at])[true[at] >= least] for at in wanted if len(at) == k]
-        cells = np.concatenate(cells)
-        print(f"{k} columns, cells of {least} or more: {percent(cells.mean())} of {cells.size:,}")
+    ways = {f"`latent_classes`, {CLASSES}": by_classes, "`regressions`": by_regressions}
+    for way, draw in ways.items():
+        draws, seconds = draw(problem, wanted, **options)
+        means = {at: x.mean(axis=0) for at, x in draws.items()}
+        yield row(way, means, len(pairs), seconds)
+        for k, least in ((2, 0), (2, 100), (3, 0), (3, 100)):
+            cells = [held(draws[at], true[at])[true[at] >= least] for at in wanted if len(at) == k]
+            cells = np.concatenate(cells)
+            share = percent(cells.mean())
+            print(f"{way}: {k} columns, cells of {least} or more: {share} of {cells.size:,}")
 
 
 ADULT_HEADER = ("way", "tables used", "error of pairs", "of 3-way margins", "CPU s")

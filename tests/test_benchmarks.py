@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import time
+from functools import partial
 from itertools import combinations, product
 
 import numpy as np
@@ -446,7 +447,8 @@ def test_columns_and_a_tree_are_read_off_noisy_tables():
     assert sorted(microdata_peers.tree(strength, 3)) == [(0, 1), (1, 2)]
 
 
-def test_tables_of_latent_people_are_counted():
+@pytest.mark.parametrize("way", ["classes", "regressions"])
+def test_tables_of_latent_people_are_counted(way):
     rng, sizes = np.random.default_rng(1), (2, 3, 2)
     people = rng.integers(0, sizes, (200, 3))
     pairs, released = list(combinations(range(3), 2)), []
@@ -455,8 +457,10 @@ def test_tables_of_latent_people_are_counted():
         np.add.at(table, (people[:, j], people[:, k]), 1)
         released.append(table + rng.normal(0, 0.5, table.shape))
     problem = class_modes.Problem(200, sizes, tuple(released), sigma=0.5)
-    options = {"classes": 2, "chains": 1, "tune": 100, "draws": 100}
-    found, seconds = microdata_peers.by_classes(problem, [*pairs, (0, 1, 2)], **options)
+    options = {"chains": 1, "tune": 100, "draws": 100}
+    by_classes = partial(microdata_peers.by_classes, classes=2)
+    draw = by_classes if way == "classes" else microdata_peers.by_regressions
+    found, seconds = draw(problem, [*pairs, (0, 1, 2)], **options)
     assert seconds > 0
     assert found[0, 1, 2].shape == (20, 2, 3, 2)
     for at, noisy in zip(pairs, released, strict=True):

@@ -240,6 +240,7 @@ VALID = {
     },
     "microdata.latent_classes": lambda: {"release": TABLES, "n": 30, "classes": 2},
     "microdata.graphical": lambda: {"release": TABLES, "n": 30},
+    "microdata.regressions": lambda: {"release": TABLES, "n": 30},
     "microdata.shares": lambda: {"idata": SHARES, "columns": ["sex"]},
     "combine": lambda: {"estimates": [1.0, 2.0, 4.0], "variances": [0.1] * 3},
     "invariant": lambda: {"name": "i", "expression": pt.lvector("x", shape=(2,)), "value": [1, 2]},

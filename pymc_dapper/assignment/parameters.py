@@ -18,6 +18,7 @@ from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.step import ConjugateStep
+from pymc_dapper.conjugacy.weights import categories_of
 from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
@@ -104,9 +105,14 @@ def _conjugate_blocks(
     readings: Readings, rvs: Sequence[TensorVariable], present: Present | None = None
 ) -> list[list[Conditional]]:
     """Group the parameters with known conditionals by joint draws."""
-    single = {rv: found for rv in rvs if (found := readings.conditionals([rv], present))}
+    tied: dict[frozenset[str], list[TensorVariable]] = {}
+    for rv in rvs:
+        tied.setdefault(frozenset(categories_of(readings.model, rv)), []).append(rv)
+    alone = tied.pop(frozenset(), [])
+    weights = [found for each in tied.values() if (found := readings.conditionals(each, present))]
+    single = {rv: found for rv in alone if (found := readings.conditionals([rv], present))}
     normal = [rv for rv in single if isinstance(rv.owner.op, NORMAL)]
-    blocks = [found for rv, found in single.items() if rv not in normal]
+    blocks = [*weights, *(found for rv, found in single.items() if rv not in normal)]
     # Each may be linear in a mean without being so jointly: then they are drawn apart.
     joint = readings.conditionals(normal, present) or [x for rv in normal for x in single[rv]]
     for conditional in joint:
@@ -153,6 +159,8 @@ def interweave_steps(
     """Move the continuous parameters that latent variables can follow, if there are any."""
     readings = latent.readings
     parameters = [rv for rv in left if rv.dtype in continuous_types]
+    # Weights of categories are mirrored as they are drawn, which goes as far.
+    parameters = [rv for rv in parameters if not categories_of(readings.model, rv)]
     if parameters:
         parameters += list(latent.sizes)
     if len(latent.groups) == 1 and not latent.counts:

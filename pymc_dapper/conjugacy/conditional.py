@@ -1,16 +1,17 @@
 """A parameter's conditional distribution given everything else, if it is conjugate."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
+from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import Interval, Transform, default_transform
-from pymc_dapper.conjugacy import gaussian
+from pymc_dapper.conjugacy import gaussian, weights
 from pymc_dapper.conjugacy.children import Child, read_children, read_link
 from pymc_dapper.conjugacy.families import Family, check_prior, read_prior
 from pymc_dapper.conjugacy.rules import find_rule
@@ -78,10 +79,13 @@ def read_conditionals(
 
 
 def _blocks(view: ModelView, rvs: Sequence[TensorVariable]) -> list[list[TensorVariable]]:
-    """Put normal parameters that a factor of the density ties together in one block."""
+    """Put normal parameters that a factor of the density ties together in one block.
+
+    And gamma weights of the categories of one variable.
+    """
     blocks: list[tuple[set[str], list[TensorVariable]]] = []
     for rv in rvs:
-        factors: set[str] = set()
+        factors = weights.categories_of(view.model, rv)
         if isinstance(rv.owner.op, gaussian.NORMAL):
             with _explained([rv]):
                 children = read_children(view, {rv: rv.clone()})
@@ -118,24 +122,15 @@ def _read_conditional(
     thetas = [pt.tensor(rv.name, dtype="float64", shape=view.shape(rv)) for rv in rvs]
     shapes = [theta.type.shape for theta in thetas]
     parameters = dict(zip(rvs, thetas, strict=True))
-    family = read_children(view, parameters, present)
-    names = {rv.name for rv in rvs}
-    children = [child for child in family if child.name not in names]
-    priors = [child for child in family if child.name in names]
-
-    if isinstance(rvs[0].owner.op, gaussian.NORMAL):
-        residuals = gaussian.read_residuals(family, thetas)
-        if len(rvs) == 1 and all(r.entries is not None and not r.joint for r in residuals):
-            outputs, of = gaussian.entrywise_normal(residuals, thetas[0]), gaussian.ENTRYWISE
-        else:
-            outputs, of = gaussian.joint_normal(residuals, thetas, shapes), gaussian.JOINT
+    ones: dict[Variable, Variable] = {}
+    if weights.categories_of(view.model, rvs[0]):
+        outputs, children = weights.read_weights(view, parameters, present)
+        of: Family = weights.WEIGHTS
     else:
-        [theta], [prior] = thetas, priors
-        outputs, of = _add_to_prior(prior, children, theta, shapes[0])
-
+        outputs, children, of = _read_family(view, parameters, present)
+        # Of thetas, the outputs need no more than the shapes.
+        ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
     to_values = view.forward(parameters)
-    # Of thetas, the outputs need no more than the shapes.
-    ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
     outputs = rebuild([x.astype("float64") for x in outputs], ones)
     graphs = [*outputs, *to_values]
     return Conditional(
@@ -151,6 +146,28 @@ def _read_conditional(
         given=view.values_in(graphs),
         present=present,
     )
+
+
+def _read_family(
+    view: ModelView, parameters: Mapping[TensorVariable, TensorVariable], present: Present
+) -> tuple[list[TensorVariable], list[Child], Family]:
+    """Read the conditional's parameters, the children, and the family of the prior."""
+    rvs, thetas = list(parameters), list(parameters.values())
+    shapes = [theta.type.shape for theta in thetas]
+    family = read_children(view, parameters, present)
+    names = {rv.name for rv in rvs}
+    children = [child for child in family if child.name not in names]
+    priors = [child for child in family if child.name in names]
+    if isinstance(rvs[0].owner.op, gaussian.NORMAL):
+        residuals = gaussian.read_residuals(family, thetas)
+        if len(rvs) == 1 and all(r.entries is not None and not r.joint for r in residuals):
+            outputs, of = gaussian.entrywise_normal(residuals, thetas[0]), gaussian.ENTRYWISE
+        else:
+            outputs, of = gaussian.joint_normal(residuals, thetas, shapes), gaussian.JOINT
+    else:
+        [theta], [prior] = thetas, priors
+        outputs, of = _add_to_prior(prior, children, theta, shapes[0])
+    return list(outputs), children, of
 
 
 def _add_to_prior(

@@ -6,10 +6,22 @@ All arrays are flat; ``width`` numbers of the first one belong together.
 import numpy as np
 from numba import njit
 
-from pymc_dapper.backend.draws import beta, fill_exponential, fill_normal, standard_gamma
+from pymc_dapper.backend.draws import (
+    beta,
+    fill_exponential,
+    fill_normal,
+    fill_uniform,
+    standard_gamma,
+)
 
 TINY = np.finfo(np.float64).tiny
 """The smallest number that a draw may be: zero would have no logarithm."""
+
+FEW = 3.0
+"""Gammas of a smaller shape are too skew to be mirrored."""
+
+TOO_SMALL = 1e-100
+"""Products of a smaller weight have too few digits to be divided by it."""
 
 BELOW_ONE = 1.0 - np.finfo(np.float64).epsneg
 
@@ -133,3 +145,149 @@ def draw_joint(rng: np.random.Generator, width: int, out: np.ndarray, rows: np.n
         for j in range(k + 1, dim):
             out[k] -= x[j * n + k] * out[j]
         out[k] /= x[k * n + k]
+
+
+@njit
+def mirrored(y: float, shape: float, uniform: float) -> float:
+    """Move a standard gamma to the other side of its distribution.
+
+    Its cube root is almost normal (Wilson and Hilferty 1931). What that leaves out decides whether
+    the move is made (Metropolis).
+    """
+    root, mean = np.cbrt(y), np.cbrt(shape) * (1 - 1 / (9 * shape))
+    other = 2 * mean - root
+    if other <= 0:
+        return y
+    new = other**3
+    gain = (shape - 1) * np.log(new / y) + y - new + 2 * np.log(other / root)
+    return new if np.log(uniform) < gain else y
+
+
+@njit
+def rescale(
+    rng: np.random.Generator, weights: np.ndarray, ends: np.ndarray, shapes: np.ndarray,
+    rates: np.ndarray, size: int,
+) -> None:  # fmt: skip
+    """Move weights where probabilities stay as they are: only priors tell how far.
+
+    A row may be multiplied by anything (its factor is gamma). If the first table has one row, each
+    of its weights may be multiplied by what a category's weights in another table are divided by
+    (a random walk of the logarithm).
+    """
+    for row in range(0, len(weights), size):
+        shape = rate = 0.0
+        for j in range(row, row + size):
+            shape += shapes[j]
+            rate += rates[j] * weights[j]
+        factor = standard_gamma(rng, shape) / rate
+        for j in range(row, row + size):
+            weights[j] = max(factor * weights[j], TINY)
+    if ends[0] > size:
+        return
+    steps, uniforms = np.empty(len(ends) * size), np.empty(len(ends) * size)
+    fill_normal(rng, 1, steps)
+    fill_uniform(rng, 1, uniforms)
+    for t in range(1, len(ends)):
+        first, last = int(ends[t - 1]), int(ends[t])
+        for c in range(size):
+            total = shapes[c] + shapes[first + c : last : size].sum()
+            by = steps[t * size + c] * 2 / np.sqrt(total)
+            gain = shapes[c] * by - rates[c] * weights[c] * np.expm1(by)
+            for j in range(first + c, last, size):
+                gain -= shapes[j] * by + rates[j] * weights[j] * np.expm1(-by)
+            if np.log(uniforms[t * size + c]) < gain:
+                weights[c] = max(weights[c] * np.exp(by), TINY)
+                for j in range(first + c, last, size):
+                    weights[j] = max(weights[j] * np.exp(-by), TINY)
+
+
+@njit
+def multiply_by(products: np.ndarray, weights: np.ndarray, places: np.ndarray, size: int) -> None:
+    """Multiply each entry's product of each category by its weight in a table."""
+    for i in range(len(places)):
+        place = int(places[i])
+        for c in range(size):
+            products[i * size + c] *= weights[place + c]
+
+
+@njit
+def leave_out(
+    t: int, products: np.ndarray, weights: np.ndarray, ends: np.ndarray, places: np.ndarray,
+    offsets: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """Return what products are to be multiplied by to leave a table's weights out.
+
+    If some are too small to divide by, the products are written without that table first.
+    """
+    n = len(places) // len(ends)
+    first = int(ends[t - 1]) if t > 0 else 0
+    if weights[first : int(ends[t])].min() >= TOO_SMALL:
+        return 1 / weights
+    products[:] = offsets
+    for s in range(len(ends)):
+        if s != t:
+            multiply_by(products, weights, places[s * n : (s + 1) * n], len(products) // n)
+    return np.ones(len(weights))
+
+
+@njit
+def draw_weights(
+    rng: np.random.Generator, width: int, out: np.ndarray, weights: np.ndarray, ends: np.ndarray,
+    shapes: np.ndarray, rates: np.ndarray, chosen: np.ndarray, places: np.ndarray,
+    offsets: np.ndarray,
+) -> None:  # fmt: skip
+    """Draw weights of categories, table by table, given an exponential variable for each entry.
+
+    Half of the weights that several entries have chosen are mirrored rather than drawn: that leaves
+    their conditional distribution as it is, and goes farther (Adler 1981, overrelaxation).
+
+    Parameters
+    ----------
+    weights : ndarray of float64, shape (m,)
+        All tables as they are, flat, one after the other.
+    ends : ndarray of float64, shape (number of tables,)
+        Where each of them ends.
+    shapes, rates : ndarray of float64, shape (m,)
+        Of their gamma priors.
+    chosen : ndarray of float64, shape (n,)
+        The category of each entry; below 0 for none.
+    places : ndarray of float64, shape (number of tables * n,)
+        For each table, where the row starts that each entry looks up.
+    offsets : ndarray of float64, shape (n * number of categories,)
+        For each entry and category, the product of all that isn't drawn.
+    """
+    n = len(chosen)
+    size = len(offsets) // max(n, 1)
+    out[:] = weights
+    products, counts, exposures = offsets.copy(), np.zeros(len(out)), np.zeros(len(out))
+    for j in range(len(places)):
+        if not 0 <= places[j] <= len(weights) - size:
+            raise IndexError("a row of weights is looked up that isn't there")
+        if chosen[j % n] >= 0:
+            counts[int(places[j]) + int(chosen[j % n])] += 1
+    for t in range(len(ends)):
+        multiply_by(products, out, places[t * n : (t + 1) * n], size)
+    per_total, uniforms = np.empty(n), np.empty(len(out))
+    fill_exponential(rng, 1, per_total)
+    fill_uniform(rng, 1, uniforms)
+    for i in range(n):
+        per_total[i] = per_total[i] / products[i * size : (i + 1) * size].sum()
+    first = 0
+    for t in range(len(ends)):
+        last, own = int(ends[t]), places[t * n : (t + 1) * n]
+        without = leave_out(t, products, out, ends, places, offsets)
+        for i in range(n):
+            if chosen[i] >= 0:
+                place = int(own[i])
+                for c in range(size):
+                    others = products[i * size + c] * without[place + c]
+                    exposures[place + c] += per_total[i] * others
+        for j in range(first, last):
+            shape, rate = shapes[j] + counts[j], rates[j] + exposures[j]
+            if shape > FEW and uniforms[j] < 0.5:
+                out[j] = max(mirrored(out[j] * rate, shape, 2 * uniforms[j]) / rate, TINY)
+            else:
+                out[j] = max(standard_gamma(rng, shape) / rate, TINY)
+        multiply_by(products, out * without, own, size)
+        first = last
+    rescale(rng, out, ends, shapes, rates, size)

@@ -71,6 +71,8 @@ class ConjugateStep(Step):
     - Dirichlet: Categorical, Multinomial;
     - Gamma, or Exponential: Poisson (also with a known exposure), Exponential, rate of a Gamma,
       scale of an InverseGamma, precision of a Normal, LogNormal or HalfNormal;
+    - Gamma, or Exponential, of all weights of categories whose normalised products are the
+      probabilities of a Categorical (see `pymc_dapper.conjugacy.weights`);
     - InverseGamma: variance of a Normal, LogNormal or HalfNormal, scale of an Exponential or Gamma;
     - Normal and MvNormal: anything that enters means of Normal, LogNormal or MvNormal variables
       linearly.

@@ -4,14 +4,22 @@ from collections.abc import Sequence
 
 import numpy as np
 from pytensor import scalar as ps
+from pytensor.compile.mode import Mode
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph import rewrite_graph
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import graph_inputs, io_toposort, walk
 from pytensor.raise_op import CheckAndRaise
+from pytensor.tensor.type import TensorType
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import constant_fold
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import FAILURES
+
+IN_PYTHON = Mode("py", None)
+"""Evaluates a graph of few numbers as it is."""
 
 
 def known_value(variable: Variable) -> np.ndarray | None:
@@ -46,3 +54,20 @@ def _is_evaluated_alone(variable: Variable) -> bool:
         return False
     checks = (isinstance(node.op, CheckAndRaise) for node in io_toposort([], [variable]))
     return not any(checks) and can_be_evaluated([], [variable])
+
+
+def written_shape(variable: TensorVariable) -> TensorVariable:
+    """Write a variable's shape without draws, unless it depends on one."""
+    shape: TensorVariable = rewrite_graph(variable.shape, include=("fast_compile",), clone=True)
+    return shape
+
+
+def known_length(variable: TensorVariable) -> int | None:
+    """Return the length of the last axis, as dims and data are; None if draws determine it."""
+    if (static := variable.type.shape[-1]) is not None:
+        return static
+    length = written_shape(variable)[-1]
+    sources = (x for x in graph_inputs([length]) if not isinstance(x, Constant))
+    if not all(isinstance(x, SharedVariable) and isinstance(x.type, TensorType) for x in sources):
+        return None
+    return int(length.eval(mode=IN_PYTHON))

@@ -6,9 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 from pymc import Model
-from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph import rewrite_graph
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
@@ -19,7 +17,7 @@ from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities, 
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.known import IN_PYTHON, known_value, written_shape
 from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
 from pymc_dapper.graphs.values import at_values, forward
 
@@ -163,8 +161,7 @@ class ModelView:
         """Return the shape of a random variable; refuse one that depends on draws."""
         if None not in rv.type.shape:
             return tuple(rv.type.shape)
-        # Rewriting finds the shape without a draw, unless it depends on one.
-        shape = rewrite_graph(rv.shape, include=("fast_compile",), clone=True)
+        shape = written_shape(rv)
         names = {x.name for x in self.model.free_RVs}
         if drawn := [x.name for x in ancestors([shape]) if x.name in names]:
             raise ReadingError(
@@ -172,7 +169,7 @@ class ModelView:
                 f"write pt.switch(pmd.present({drawn[0]}, room), {rv.name}, 0) in a statistic"
             )
         try:
-            return tuple(int(length) for length in shape.eval(mode=Mode("py", None)))
+            return tuple(int(length) for length in shape.eval(mode=IN_PYTHON))
         except FAILURES as error:
             raise misshapen(self.model, rv, error) from error
 

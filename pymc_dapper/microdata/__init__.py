@@ -7,6 +7,7 @@ was released. `columns` reads off the release which columns there are and how ma
 
 from pymc_dapper.microdata.graphical import graphical
 from pymc_dapper.microdata.latent_classes import latent_classes
+from pymc_dapper.microdata.regressions import regressions
 from pymc_dapper.microdata.shares import shares
 
-__all__ = ["graphical", "latent_classes", "shares"]
+__all__ = ["graphical", "latent_classes", "regressions", "shares"]

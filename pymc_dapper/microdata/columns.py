@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,19 @@ class Columns:
             table = joint_counts([people[column] for column in query.dims], sizes)
             # A table of one column is mostly called as that is, and so is its dim.
             query.potential(table, name=f"table_{query.name}")
+
+    def add_shares(self, people: Mapping[str, TensorVariable], n: TensorVariable | None) -> None:
+        """Add the share of people in each cell of the tables to the model in context."""
+        each = pt.constant(1 / self.numbers[-1])
+        if n is not None:
+            each = present(n, self.numbers[-1]) / pt.maximum(n, 1)
+        for query in self.tables:
+            cell = 0
+            for column in query.dims:
+                cell = cell * self.sizes[column] + people[column]
+            shape = [self.sizes[column] for column in query.dims]
+            share = pt.zeros(prod(shape))[cell].inc(each).reshape(shape)
+            pm.Deterministic(f"share_{query.name}", share, dims=query.dims)
 
 
 def read_columns(release: Any, n: Any) -> Columns:

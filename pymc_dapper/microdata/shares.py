@@ -15,7 +15,8 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
     """Compute the joint probabilities of some columns, for each draw.
 
     Of :func:`latent_classes`, :func:`graphical`, or a model of your own in which each ``p_COLUMN``
-    has the dims of what that column depends on, and last its own.
+    has the dims of what that column depends on, and last its own. Of :func:`regressions`, which has
+    no such tables, the columns of one released table, or some of them.
 
     Parameters
     ----------
@@ -27,12 +28,13 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
     Returns
     -------
     DataArray, dims ("chain", "draw", *columns)
-        The share of people with each combination of categories, if there were any number of them.
+        The share of people with each combination of categories, if there were any number of them;
+        of :func:`regressions`, among the people themselves.
 
     Raises
     ------
     ValueError
-        If the result has no table of probabilities for a column.
+        If the result has no table of probabilities for a column, and no share of all columns.
 
     Examples
     --------
@@ -42,6 +44,10 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
     if not asked or len(set(asked)) != len(asked):
         raise ValueError(f"columns must be different names, one at least, got {asked}")
     posterior = group(idata, "posterior").to_dataset()
+    for name, share in posterior.data_vars.items():
+        if str(name).startswith("share_") and {*asked} <= {*share.dims}:
+            others = [x for x in share.dims if x not in (*DRAWS, *asked)]
+            return share.sum(others).transpose(*DRAWS, *asked)
     tables: dict[str, xr.DataArray] = {}
     left = list(asked)
     while left:

@@ -13,6 +13,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, bounds_of
+from pymc_dapper.graphs.known import known_length
 
 
 def bounds_by_support(statistic: TensorVariable) -> Bounds:
@@ -34,8 +35,8 @@ def _support(node: Apply, known: Mapping[Variable, Bounds]) -> Bounds:
     match node.op:
         case laws.BernoulliRV() | laws.BetaRV() | laws.DirichletRV():
             return Bounds(0.0, 1.0)
-        case laws.CategoricalRV() if parameters[0].type.shape[-1] is not None:
-            return Bounds(0.0, parameters[0].type.shape[-1] - 1.0)
+        case laws.CategoricalRV() if (length := known_length(parameters[0])) is not None:
+            return Bounds(0.0, length - 1.0)
         case (
             laws.BinomialRV()
             | laws.BetaBinomialRV()

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
 
+import arviz as az
 import numpy as np
 import pytest
 from scipy import stats
 from scipy.special import gammaln
 
 import pymc_dapper as pmd
-from pymc_dapper.microdata import graphical, latent_classes, shares
+from pymc_dapper.microdata import graphical, latent_classes, regressions, shares
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 from tests.microdata.releases import ALL_PAIRS, CHAIN, SIGMA, prior_of, release
@@ -220,3 +221,69 @@ def test_an_unknown_number_of_people_is_that_of_enumeration():
     # Twins: those who aren't there are counted, too; the total is that of the tables alone.
     assert worst(draws, people, exact) > 8
     assert worst(draws, people, people.posterior(*seen), there) > 8
+
+
+def simulated(given, numbers, size=400_000, seed=1):
+    """Tables of people of a sequence of regressions, from the prior; and their likelihood."""
+    rng = np.random.default_rng(seed)
+    n, room = rng.choice(numbers, size), max(numbers)
+    people = {}
+    for k, column in enumerate("abc"):
+        weights = rng.exponential(size=(size, 1, 2)) * np.ones((size, room, 2))
+        for before in "abc"[:k]:
+            of_row = rng.exponential(size=(size, 2, 2))
+            weights *= np.take_along_axis(of_row, people[before][..., None], axis=1)
+        share = weights[..., 1] / weights.sum(axis=-1)
+        people[column] = (rng.random((size, room)) < share).astype(int)
+    there = np.arange(room) < n[:, None]
+    tables, log = {}, np.zeros(size)
+    for query in given:
+        if query.dims:
+            first, second = (people[x] for x in query.dims)
+            cells = [
+                [((first == j) & (second == k) & there).sum(axis=1) for k in (0, 1)] for j in (0, 1)
+            ]
+            tables["".join(query.dims)] = table = np.moveaxis(np.array(cells), -1, 0)
+            log += stats.norm(table, SIGMA).logpdf(query.values).sum(axis=(1, 2))
+        else:
+            log += stats.norm(n, query.mechanism.sigma).logpdf(query.values)
+    return n, tables, np.exp(log - log.max())
+
+
+def differences(found, expected, weight):
+    """z-scores of means of draws, of importance sampling's error, too."""
+    share = weight / weight.sum()
+    z = []
+    for drawn, values in zip(found, expected, strict=True):
+        mean = share @ values
+        error = np.sqrt(np.sum(share**2 * (values - mean) ** 2))
+        own = drawn.std() / np.sqrt(az.ess(drawn, method="mean"))
+        z.append(abs(drawn.mean() - mean) / np.hypot(error, own))
+    return np.array(z)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("known", [True, False])
+def test_people_of_a_sequence_of_regressions_are_those_of_simulation(known):
+    total = [] if known else [pmd.Query("total", 4.6, pmd.GaussianMechanism(0.7))]
+    given = pmd.Release([*release(5, ALL_PAIRS), *total])
+    model = regressions(given, n=5 if known else None)
+    idata, draws = sampled(model)
+    numbers = range(5, 6)
+    if not known:
+        ends = model["n"].owner.op.dist_params(model["n"].owner)
+        low, high = (int(x.eval(mode="FAST_COMPILE")) for x in ends)
+        numbers = range(low, high + 1)
+    n, tables, weight = simulated(given, numbers)
+    of_draws = 5 if known else idata.posterior["n"].values
+    there = np.arange(draws["a"].shape[-1]) < np.asarray(of_draws)[..., None]
+    found = [
+        np.sum((draws[x] == 1) & (draws[y] == 1) & there, axis=-1).astype(float) for x, y in PAIRS
+    ]
+    expected = [tables[pair][:, 1, 1] for pair in PAIRS]
+    if not known:
+        found, expected = [*found, of_draws.astype(float)], [*expected, n]
+    assert differences(found, expected, weight).max() < 4
+    # A twin in which the last table wasn't released.
+    twin = simulated(pmd.Release([*list(given)[:2], *total]), numbers)[2]
+    assert differences(found[:2], expected[:2], twin).max() > 8

@@ -7,6 +7,7 @@ from itertools import product
 from math import prod
 
 import numpy as np
+import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
@@ -21,7 +22,7 @@ from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.known import known_length, known_value
 from pymc_dapper.graphs.noise import chosen_by
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 
@@ -54,7 +55,7 @@ def support_of_entries(rv: TensorVariable) -> range | None:
     if isinstance(op, BernoulliRV):
         return range(2)
     if isinstance(op, CategoricalRV):
-        n_categories = op.dist_params(node)[0].type.shape[-1]
+        n_categories = known_length(op.dist_params(node)[0])
         return None if n_categories is None else range(n_categories)
     if isinstance(op, BinomialRV):
         bounds = [pt.constant(0), op.dist_params(node)[0]]
@@ -73,6 +74,11 @@ def table_of_probabilities(rv: TensorVariable) -> TensorVariable | None:
     if not isinstance(rv.owner.op, CategoricalRV):
         return None
     [p] = rv.owner.op.dist_params(rv.owner)
+    return _looked_up(p)
+
+
+def _looked_up(p: TensorVariable) -> TensorVariable:
+    """Return the array of which a variable has rows."""
     match p.owner:
         case Apply(op=DimShuffle() as op, inputs=[x]) if op.new_order[-1] == x.type.ndim - 1:
             return x
@@ -82,8 +88,15 @@ def table_of_probabilities(rv: TensorVariable) -> TensorVariable | None:
 
 
 def named_probabilities(model: Model, rv: TensorVariable) -> str | None:
-    """Name the variable that holds a Categorical variable's probabilities, if it has dims."""
+    """Name the variable that holds a Categorical variable's probabilities, if it has dims.
+
+    Or the first of several whose products, divided by their sum, they are.
+    """
     p = table_of_probabilities(rv)
+    while p is not None and isinstance(
+        getattr(getattr(p.owner, "op", None), "scalar_op", None), ps.TrueDiv | ps.Mul
+    ):
+        p = _looked_up(p.owner.inputs[0])
     if p is None or model.named_vars.get(p.name) is not p:
         return None
     return p.name if model.named_vars_to_dims.get(p.name) else None

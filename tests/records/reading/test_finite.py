@@ -11,6 +11,7 @@ import pymc_dapper as pmd
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
+from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 from tests.monte_carlo import smallest_ess, z_score_of_mean
 from tests.sweep_parts import PythonFunction, take_apart
 
@@ -152,3 +153,17 @@ def test_rates_of_several_answers_follow_their_posterior():
     z = [z_score_of_mean(draws[:, k], posterior[k] @ grid) for k in range(3)]
     assert np.max(np.abs(z)) < 4
     assert min(smallest_ess(draws[None, :, k]) for k in range(3)) > 1000
+
+
+def test_categories_whose_number_comes_from_dims_are_few():
+    """A softmax of coefficients with dims: its length is in no type."""
+    with pm.Model(coords={"group": range(2), "category": range(3)}) as model:
+        beta = pm.Normal("beta", dims=("group", "category"))
+        group = pm.Bernoulli("group_of", 0.4, shape=5)
+        x = pm.Categorical("x", pm.math.softmax(beta[group], axis=-1), shape=5)
+        counted = pmd.statistics.joint_counts([group, x], [2, 3])
+        pmd.LaplaceMechanism(1.0).potential("table", counted, released=np.ones((2, 3)))
+    values = [model.rvs_to_values[model[name]] for name in ("group_of", "x")]
+    reading = read_model(model, values, model.initial_point())
+    np.testing.assert_array_equal(reading.possible_values, list(product(range(2), range(3))))
+    assert isinstance(reading.plan.rows, RowsByCell)

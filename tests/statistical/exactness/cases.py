@@ -519,6 +519,20 @@ def columns_of_classes(rng, size):
     return {"p_latent_class": p, "person_latent_class": z} | tables | people
 
 
+def a_sequence_of_regressions(rng, size):
+    """First a, then b given a, then c given b: weights of categories, and their products."""
+    weights, people = {"w_a": rng.exponential(size=(*size, 2))}, {}
+    p = weights["w_a"] / weights["w_a"].sum(-1, keepdims=True)
+    people["person_a"] = categories(rng, p, PEOPLE)
+    for before, column in ("ab", "bc"):
+        own, of_row = rng.exponential(size=(*size, 2)), rng.exponential(size=(*size, 2, 2))
+        weights |= {f"w_{column}": own, f"w_{column}_{before}": of_row}
+        p = own[..., None, :] * of_row
+        p = p / p.sum(-1, keepdims=True)
+        people[f"person_{column}"] = following(rng, p, people[f"person_{before}"])
+    return weights | people
+
+
 @case(
     "graphical microdata",
     records=("person_c", "person_b", "person_a"),
@@ -541,3 +555,15 @@ def graphical_microdata(released):
 )
 def microdata_of_latent_classes(released):
     return pmd.microdata.latent_classes(release_of_pairs(released), n=PEOPLE, classes=3)
+
+
+@case(
+    "microdata by regressions",
+    records=("person_a", "person_b", "person_c"),
+    prior=a_sequence_of_regressions,
+    release=pair_tables,
+    released=TABLES,
+    ready_made=True,
+)
+def microdata_by_regressions(released):
+    return pmd.microdata.regressions(release_of_pairs(released), n=PEOPLE)

@@ -36,7 +36,11 @@ density of NUTS without its Jacobian is told from the model's in
 `tests/steps/test_conditional_nuts.py`."""
 
 
-READY_MADE = ("graphical microdata", "microdata of latent classes")
+READY_MADE = (
+    "graphical microdata",
+    "microdata of latent classes",
+    "microdata by regressions",
+)
 
 ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed", *READY_MADE}
 """Forms that other tests of every run cover, uncompiled or in other models."""
