@@ -104,7 +104,7 @@ def conditional_tables(
             raise ValueError(
                 f"{tied} were released in tables that tie them together, and a table of them all "
                 f"has {cells(column):,} cells, more than {MOST_CELLS:,}. Use "
-                "pmd.microdata.latent_classes, which forms no such table, or leave tables out"
+                "pmd.microdata.regressions, which forms no such table, or leave tables out"
             )
         eliminated[column] = given = neighbours.pop(column)
         for other in given:
