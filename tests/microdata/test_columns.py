@@ -153,7 +153,7 @@ def test_a_domain_of_many_cells_is_never_formed():
         for b in columns[:k]
     ]
     given = pmd.Release(pairs)
-    with pytest.raises(ValueError, match=r"1,099,511,627,776 cells.*latent_classes"):
+    with pytest.raises(ValueError, match=r"1,099,511,627,776 cells.*regressions"):
         graphical(given, n=1024)
     model = latent_classes(given, n=1024, classes=2)
     assert len(model.potentials) == 45
