@@ -159,8 +159,6 @@ def interweave_steps(
     """Move the continuous parameters that latent variables can follow, if there are any."""
     readings = latent.readings
     parameters = [rv for rv in left if rv.dtype in continuous_types]
-    # Weights of categories are mirrored as they are drawn, which goes as far.
-    parameters = [rv for rv in parameters if not categories_of(readings.model, rv)]
     if parameters:
         parameters += list(latent.sizes)
     if len(latent.groups) == 1 and not latent.counts:

@@ -24,6 +24,7 @@ from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.marginal import integrable_parameters
+from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import model_to_read, the_model
 from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.interweaving.step import InterweaveStep
@@ -221,6 +222,8 @@ def read_steps(
     # all records, and come after.
     steps = [*of_parameters, *steps] if present else [*steps, *of_parameters]
     if interweave:
-        steps += interweave_steps(latent, left, options)
+        # Weights of categories are mirrored as they are drawn, which goes as far.
+        mirrored = [rv for x in of_parameters if isinstance(x, ConjugateStep) for rv in x.weights]
+        steps += interweave_steps(latent, [rv for rv in left if rv not in mirrored], options)
         steps += hierarchy_steps(latent, parameters, options)
     return steps

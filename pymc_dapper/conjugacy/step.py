@@ -20,6 +20,7 @@ from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.conjugacy.weights import WEIGHTS
 from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import rebuild, same_function
@@ -136,6 +137,11 @@ class ConjugateStep(Step):
     def is_one_block(self) -> bool:
         """Whether all variables are drawn together, from their joint conditional distribution."""
         return len(self._conditionals) == 1
+
+    @property
+    def weights(self) -> list[TensorVariable]:
+        """Return the weights of categories among the parameters."""
+        return [rv for x in self._conditionals if x.family is WEIGHTS for rv in x.rvs]
 
     def describe(self) -> str:
         """Describe the conditionals.

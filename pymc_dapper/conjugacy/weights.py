@@ -107,8 +107,13 @@ def read_weights(
             "the probabilities of one variable"
         )
     [child], thetas = children, list(parameters.values())
+    graphs = [x for prior in priors.values() for x in prior.parameters]
+    if not set(thetas).isdisjoint(ancestors(graphs)):
+        raise NotConjugateError("the prior of one depends on another")
     lookups, offsets = _read_products(child, thetas)
     [rv] = [x for x in view.model.basic_RVs if x.name == child.name]
+    if rv.type.ndim != 1:
+        raise NotConjugateError(f"'{child.name}' isn't a vector")
     [n], n_categories = view.shape(rv), thetas[0].type.shape[-1]
     chosen = child.value
     if rv in present:

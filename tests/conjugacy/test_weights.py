@@ -264,11 +264,41 @@ def seen_elsewhere():
     pm.Poisson("y", w, observed=[1, 2, 3])
 
 
-@pytest.mark.parametrize("write", [twice, another_sum, a_power, seen_elsewhere])
+def a_single_choice():
+    w = pm.Gamma("w", 2.0, 3.0, shape=3)
+    pm.Categorical("x", w / w.sum(), observed=1)
+
+
+def a_matrix():
+    w = pm.Gamma("w", 2.0, 3.0, shape=3)
+    pm.Categorical("x", w / w.sum(), observed=OBSERVED.reshape(4, 2))
+
+
+def one_above_another():
+    w = pm.Gamma("w", 2.0, 3.0, shape=3)
+    v = pm.Gamma("v", 2.0, w, shape=3)
+    pm.Categorical("x", w * v / (w * v).sum(), observed=OBSERVED)
+
+
+OTHERWISE = [
+    twice,
+    another_sum,
+    a_power,
+    seen_elsewhere,
+    a_single_choice,
+    a_matrix,
+    one_above_another,
+]
+
+
+@pytest.mark.parametrize("write", OTHERWISE)
 def test_other_forms_are_refused(write):
     with pm.Model() as model:
         write()
-    with pytest.raises(NotConjugateError, match=r"isn't a product of tables|not only the"):
+    with pytest.raises(
+        NotConjugateError,
+        match=r"isn't a product of tables|not only the|isn't a vector|depends on another",
+    ):
         ConjugateStep(model.free_RVs, model=model)
 
 
@@ -283,3 +313,14 @@ def test_weights_of_people_behind_a_release_are_drawn_from_their_conditional():
         )
         steps = pmd.assign_steps([a, b], progressbar=False)
     assert [type(x).__name__ for x in steps] == ["DapperStep", *["ConjugateStep"] * 2]
+
+
+def test_other_probabilities_of_gammas_move_together_with_people():
+    """They go to NUTS, and InterweaveStep moves them, too."""
+    with pm.Model():
+        w = pm.Gamma("w", 2.0, 1.0, shape=2)
+        a = pm.Categorical("a", w**2 / (w**2).sum(), shape=30)
+        counted = pmd.statistics.counts(a, 2)
+        pmd.GaussianMechanism(2.0).potential("table", counted, released=np.full(2, 15.0))
+        steps = pmd.assign_steps([a], progressbar=False)
+    assert [type(x).__name__ for x in steps] == ["DapperStep", "NUTS", "InterweaveStep"]
