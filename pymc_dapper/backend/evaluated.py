@@ -17,7 +17,7 @@ from pytensor.graph.rewriting.basic import WalkingGraphRewriter, node_rewriter
 from pytensor.graph.traversal import io_toposort
 from pytensor.link.c.op import COp
 from pytensor.tensor.basic import cast
-from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import tensor
 
 from pymc_dapper.backend.entries import LookUp
@@ -159,6 +159,9 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
             return Elementwise(node)
         if type(op.scalar_op) in IN_TURN:
             return partial(_in_turn, node)
+    if isinstance(op, CAReduce) and not node.inputs[0].type.ndim:
+        # Of a number, as in the density of pm.CAR: compiled code leaves it as it is.
+        return partial(_taken, node.outputs[0].type.dtype)
     # Operations leave notes with a node, which are not to stay with the model.
     own = node.clone()
     op.prepare_node(own, None, None, "py")
@@ -206,6 +209,11 @@ def _calculation(op: Elemwise, *dtypes: str) -> Callable[..., Any]:
     if not op.nfunc or node.nin != op.nfunc_spec[1]:
         return op.ufunc or node.tag.ufunc
     return partial(op.nfunc, sig=node.tag.sig) if hasattr(node.tag, "sig") else op.nfunc
+
+
+def _taken(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:
+    """Take a number."""
+    outputs[0][0] = np.array(inputs[0], dtype=dtype)
 
 
 def _in_turn(node: Apply, inputs: list[Any], outputs: list[Cell]) -> None:

@@ -31,7 +31,9 @@ def nanoseconds(graph: FunctionGraph) -> float:
     total = 0.0
     for node in graph.toposort():
         entering = max((sizes.get(x) or _size(x) for x in node.inputs), default=1)
-        each = ITERATED if isinstance(getattr(node.op, "scalar_op", None), SERIES) else ENTRY
+        scalar_op = getattr(node.op, "scalar_op", None)
+        of_entry = ITERATED if isinstance(scalar_op, SERIES) else ENTRY
+        each = getattr(scalar_op, "nanoseconds", of_entry)
         for x in node.outputs:
             sizes[x] = entering if None in getattr(x.type, "shape", ()) else _size(x)
             total += each * sizes[x]

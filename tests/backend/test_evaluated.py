@@ -61,6 +61,12 @@ def test_a_graph_has_the_values_that_pytensor_gives(graph):
     np.testing.assert_array_equal(value, expected)
 
 
+def test_a_number_has_no_axis_to_add_up_over():
+    """As compiled code has it; PyTensor's own Python looks for the axis."""
+    [value] = function([pt.log(N).sum(axis=-1)])(*VALUES)
+    assert value == np.log(2)
+
+
 def test_draws_are_those_of_pytensor_and_leave_the_generator_as_it_is():
     rng = pt.random.type.random_generator_type("rng")
     after, first = pt.random.normal(X, 1.0, rng=rng, return_next_rng=True)

@@ -12,6 +12,7 @@ import pymc_dapper as pmd
 from pymc_dapper.counts import step as steps
 from pymc_dapper.counts.kernels.linked import NONE
 from pymc_dapper.counts.step import CountStep
+from tests import interweave_twins as twins
 from tests.statistical.test_counts import normalised, z_scores
 
 N, SIZES, SIGMA = 5, (2, 3, 2), 1.5
@@ -72,6 +73,17 @@ def draws():
     ).astype(float)
 
 
+def followed(step_type=pmd.InterweaveStep):
+    """Probabilities move by themselves, and the tables follow."""
+    with chain() as model:
+        p, counts = model.free_RVs[:3], model.free_RVs[3:]
+        steps = [CountStep(counts), step_type(p, records=counts, moves=4)]
+        found = pm.sample(
+            draws=4_000, tune=600, chains=2, cores=1, step=steps, random_seed=4, progressbar=False
+        ).posterior
+    return np.concatenate([found[x].values.reshape(2, 4_000, -1) for x in ("ab", "bc")], axis=-1)
+
+
 def copied_column(slips):
     """Column b is a copy of column a, but for slips: hardly anybody changes one of them alone."""
     with pm.Model():
@@ -128,6 +140,13 @@ def test_if_a_column_is_another_ones_copy_people_change_both_at_once(slips, monk
 
 def test_linked_tables_agree_with_all_tables_enumerated():
     assert np.abs(z_scores(draws(), *by_enumeration())).max() < 4
+
+
+@pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved")
+def test_linked_tables_follow_their_probabilities(monkeypatch):
+    assert np.abs(z_scores(followed().astype(float), *by_enumeration())).max() < 4
+    fault = twins.with_fault(twins.with_stale_records, monkeypatch)
+    assert np.abs(z_scores(followed(fault).astype(float), *by_enumeration())).max() > 8
 
 
 def test_linked_tables_of_which_some_are_impossible_are_refused():

@@ -1,23 +1,35 @@
-"""Counts as a function of parameters and noise: Poisson, binomial and negative binomial."""
+"""Counts as a function of parameters and noise: Poisson, binomial, negative binomial, multinomial.
+
+A multinomial's categories are split into halves again and again. Given how many are in both, those
+in one half are binomial.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import ClassVar
 
+import numpy as np
 import pytensor.tensor as pt
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite, ScalarOp, float64, upgrade_to_float64
 from pytensor.scalar.math import betainc, gammaincc
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV
+from pytensor.tensor.random.basic import BinomialRV, MultinomialRV, NegBinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 from scipy import special
 
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.backend.numba_ops import compiles, function_of
 from pymc_dapper.interweaving.kernels import cdf_of_counts as kernels
-from pymc_dapper.interweaving.reading.maps import Parameters, RecordMap, record_map
+from pymc_dapper.interweaving.kernels.cdf_of_counts import BINOMIAL
+from pymc_dapper.interweaving.reading.maps import (
+    NoRecordMapError,
+    Parameters,
+    RecordMap,
+    parameters_of,
+    record_map,
+)
 
 
 class _UpperBeta(ScalarOp):
@@ -45,6 +57,8 @@ class _OfCounts(ScalarOp):
     """A scalar function of this module's kernels, compiled also when a model is checked."""
 
     name_of_kernel: ClassVar[str]
+    nanoseconds: ClassVar[float]
+    """Of a count of tens of thousands, for `graphs.costs`."""
     output_types_preference = staticmethod(upgrade_to_float64)
 
     @classmethod
@@ -60,14 +74,14 @@ class CountNoise(_OfCounts):
     """See `pymc_dapper.interweaving.kernels.cdf_of_counts.OfCounts`."""
 
     nin = 5
-    name_of_kernel = "noise"
+    name_of_kernel, nanoseconds = "noise", 5_000.0
 
 
 class CountQuantile(_OfCounts):
     """See `pymc_dapper.interweaving.kernels.cdf_of_counts.OfCounts`."""
 
     nin = 4
-    name_of_kernel = "quantile"
+    name_of_kernel, nanoseconds = "quantile", 10_000.0
 
 
 @compiles(CountNoise)
@@ -82,7 +96,7 @@ count_quantile = Elemwise(CountQuantile())
 
 FAMILIES = {
     PoissonRV: kernels.POISSON,
-    BinomialRV: kernels.BINOMIAL,
+    BinomialRV: BINOMIAL,
     NegBinomialRV: kernels.NEGATIVE_BINOMIAL,
 }
 """What the kernels call each of these laws, whose parameters are theirs."""
@@ -108,3 +122,51 @@ def _count_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
         return count_quantile(u, *of_family(parameters))
 
     return RecordMap(noise, records)
+
+
+@record_map.register(MultinomialRV)
+def _multinomial_map(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    """Map how many are in the first of two halves, for all halves."""
+    if parameters_of(node)[1].type.shape[-1] is None:
+        raise NoRecordMapError("the number of categories isn't known")
+
+    def chances(p: TensorVariable) -> TensorVariable:
+        first, both = _halves(_levels(p))
+        return pt.switch(pt.gt(first, 0), pt.minimum(first / both, np.nextafter(1, 0)), 0.0)
+
+    def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
+        first, both = _halves(_levels(pt.cast(x, "float64")))
+        of_halves = count_noise(first, v[..., 1:], BINOMIAL, both, chances(parameters[1]))
+        return pt.concatenate([v[..., :1], of_halves], axis=-1)
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        n, p = parameters
+        counts, chance, u = n[..., None] + pt.zeros_like(u[..., :1]), chances(p), u[..., 1:]
+        for level in _levels(p):
+            n_halved = level.type.shape[-1] // 2
+            both = counts[..., :n_halved]
+            first = count_quantile(u[..., :n_halved], BINOMIAL, both, chance[..., :n_halved])
+            halves = pt.stack([first, both - first], axis=-1).reshape((*both.shape[:-1], -1))
+            counts = pt.concatenate([halves, counts[..., n_halved:]], axis=-1)
+            chance, u = chance[..., n_halved:], u[..., n_halved:]
+        return counts
+
+    return RecordMap(noise, records)
+
+
+def _levels(x: TensorVariable) -> list[TensorVariable]:
+    """Add up neighbours on the last axis, again and again until two are left: these come first."""
+    levels = [x]
+    while (length := levels[0].type.shape[-1]) > 2:
+        both = levels[0][..., : length // 2 * 2 : 2] + levels[0][..., 1::2]
+        levels.insert(0, pt.concatenate([both, levels[0][..., length - length % 2 :]], axis=-1))
+    return levels
+
+
+def _halves(levels: Sequence[TensorVariable]) -> tuple[TensorVariable, TensorVariable]:
+    """Return the first of each two neighbours, and their sum; level after level."""
+    first, second = (
+        pt.concatenate([x[..., k : x.type.shape[-1] // 2 * 2 : 2] for x in levels], axis=-1)
+        for k in (0, 1)
+    )
+    return first, first + second

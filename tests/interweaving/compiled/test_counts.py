@@ -9,7 +9,7 @@ from scipy import stats
 from pymc_dapper.interweaving.compiled import counts
 from pymc_dapper.interweaving.kernels.cdf_of_counts import BINOMIAL, POISSON
 from pymc_dapper.interweaving.reading.maps import record_map
-from tests.interweaving.moving import assert_steps_are_kept
+from tests.interweaving.moving import assert_steps_are_kept, move
 
 
 def negative_binomial(n, p):
@@ -55,3 +55,26 @@ def test_python_calls_the_compiled_kernel(law, expected):
     k = np.floor(expected.mean())
     found = counts._OfCounts.impl(counts.CountNoise(), k, 0.5, *law)
     assert found == pytest.approx((expected.cdf(k - 1) + expected.cdf(k)) / 2, rel=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        ([0.3, 0.7], [0.6, 0.4]),
+        ([0.1, 0.3, 0.2, 0.15, 0.25], [0.3, 0.1, 0.1, 0.4, 0.1]),
+        ([0.5, 0.5, 0, 0], [0.2, 0.8, 0, 0]),
+    ],
+)
+def test_multinomial_counts_move_to_those_of_other_probabilities(p, q):
+    rng = np.random.default_rng(1)
+    n, size = 7, 20_000
+    x, uniforms = rng.multinomial(n, p, size), rng.random((size, len(p)))
+    moved, back = move(
+        pm.Multinomial.dist, (n, np.array(p)), (n, np.array(q)), x, uniforms, size=size
+    )
+    np.testing.assert_array_equal(back, x)
+    np.testing.assert_array_equal(moved.sum(axis=1), n)
+    law = stats.multinomial(n, q)
+    np.testing.assert_allclose(moved.mean(axis=0), law.mean(), atol=5 * np.sqrt(n / 4 / size))
+    np.testing.assert_allclose(np.cov(moved.T), law.cov(), atol=5 * n / 2 / np.sqrt(size))
+    assert np.corrcoef(x[:, 0], moved[:, 0])[0, 1] > 0.5
