@@ -10,7 +10,7 @@ from pytensor.graph.op import Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.conjugacy import kernels
+from pymc_dapper.conjugacy.kernels import families as kernels
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value

@@ -17,9 +17,9 @@ from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
 from scipy.linalg.lapack import dgeqrf, dtrtrs
 
-from pymc_dapper.conjugacy import kernels
 from pymc_dapper.conjugacy.children import Child
 from pymc_dapper.conjugacy.families import Family, drawn_by
+from pymc_dapper.conjugacy.kernels import families as kernels
 from pymc_dapper.conjugacy.relations import Affine, Independent, Power, read_relations
 from pymc_dapper.conjugacy.totals import total
 from pymc_dapper.graphs.errors import NotConjugateError

@@ -29,7 +29,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.children import Child, read_children
 from pymc_dapper.conjugacy.families import Family, read_prior
-from pymc_dapper.conjugacy.kernels import draw_weights
+from pymc_dapper.conjugacy.kernels.weights import draw_weights
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.graphs.view import ModelView

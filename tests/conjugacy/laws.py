@@ -7,7 +7,7 @@ alpha at most, wherever it is looked at.
 
 import numpy as np
 
-from pymc_dapper.conjugacy.kernels import BELOW_ONE, TINY
+from pymc_dapper.conjugacy.kernels.families import BELOW_ONE, TINY
 
 N = 20_000
 FALSE_ALARM = 1e-6

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pymc_dapper.conjugacy.families import BETA, DIRICHLET, GAMMA, INVERSE_GAMMA
-from pymc_dapper.conjugacy.kernels import BELOW_ONE, TINY
+from pymc_dapper.conjugacy.kernels.families import BELOW_ONE, TINY
 from tests.conjugacy.laws import LARGEST_DISTANCE, N, distance
 
 SHAPES = [1e-3, 0.3, 1.0, 7.5, 1e6]

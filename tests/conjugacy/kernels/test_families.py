@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from pymc_dapper.backend.in_python import in_python
-from pymc_dapper.conjugacy import gaussian, kernels
-from pymc_dapper.conjugacy.kernels import TINY
+from pymc_dapper.conjugacy import gaussian
+from pymc_dapper.conjugacy.kernels import families as kernels
+from pymc_dapper.conjugacy.kernels.families import TINY
 
 POSITIVE = np.array([0.3, 1.0, 2.5, 40.0, 1e-3])
 ROWS = np.random.default_rng(3).normal(size=(4, 9))

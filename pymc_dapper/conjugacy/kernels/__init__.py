@@ -1,0 +1,1 @@
+"""Draws from conditional distributions, in compiled code."""

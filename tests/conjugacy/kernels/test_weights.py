@@ -1,0 +1,179 @@
+"""A draw of weights leaves their conditional distribution as it is."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from numba import njit
+
+from pymc_dapper.conjugacy.kernels import weights as kernels
+from tests.broken import edited
+
+N, SIZE = 24, 3
+GROUP = np.arange(N) % 2
+SHAPE, RATE = 1.5, 2.0
+PLACES = np.concatenate([np.zeros(N), SIZE * (1 + GROUP)])
+ENDS = np.array([3.0, 9.0])
+
+
+def probabilities(weights):
+    """Of each entry, by a table for all and a table by group, shape (..., N, 3)."""
+    products = weights[..., None, :3] * weights[..., 3:].reshape(*weights.shape[:-1], 2, 3)
+    return (products / products.sum(axis=-1, keepdims=True))[..., GROUP, :]
+
+
+def joint_draws(kernel, replicates=20_000, absent=0):
+    """Weights of the prior and choices by them; and the weights that a draw makes of these."""
+    rng = np.random.default_rng(5)
+    weights = rng.gamma(SHAPE, 1 / RATE, (replicates, 9))
+    above = rng.random((replicates, N, 1)) > np.cumsum(probabilities(weights), axis=-1)
+    chosen = above.sum(axis=-1)
+    offsets = np.ones(N * SIZE)
+    prior = np.full(9, SHAPE), np.full(9, RATE)
+    after = np.empty_like(weights)
+    for own, x, new in zip(weights, chosen, after, strict=True):
+        seen = np.where(np.arange(N) < N - absent, x, -1.0)
+        kernel(rng, SIZE, new, own, ENDS, *prior, seen, PLACES, offsets)
+    return weights, chosen, after
+
+
+def furthest(weights, chosen, after):
+    """Largest z-score of paired differences, of functions of weights and choices."""
+    n = chosen.shape[1]
+    share = np.stack([(chosen == c).mean(axis=1) for c in range(SIZE)], axis=1)
+    second = GROUP[:n] == 1
+    in_second = np.stack([(chosen == c)[:, second].mean(axis=1) for c in range(SIZE)], axis=1)
+
+    def functions(w):
+        log = np.log(w)
+        p = probabilities(w)[:, :2].reshape(len(w), -1)
+        both = (log[:, :3] + log[:, 6:]) * in_second
+        parts = [w, log, log**2, p, share * log[:, :3], both, both**2, log[:, :3] * log[:, 6:]]
+        return np.concatenate(parts, axis=1)
+
+    difference = functions(after) - functions(weights)
+    return np.abs(difference.mean(0) / (difference.std(0) / np.sqrt(len(weights)))).max()
+
+
+def test_a_draw_leaves_weights_and_choices_distributed_as_they_are():
+    assert furthest(*joint_draws(kernels.draw_weights)) < 4.5
+
+
+def mirrored_gammas(mirrored, shape=0.8, n=1_000_000):
+    """z-scores of moments of logarithms of gammas that were mirrored."""
+    rng = np.random.default_rng(3)
+
+    @njit
+    def all_mirrored(y, uniforms):
+        new = np.empty(len(y))
+        for i in range(len(y)):
+            new[i] = mirrored(y[i], shape, uniforms[i])
+        return new
+
+    y = rng.gamma(shape, size=n)
+    new = all_mirrored(y, rng.random(n))
+    assert np.corrcoef(y, new)[0, 1] < 0
+    difference = np.stack([f(new) - f(y) for f in (np.sqrt, np.log, lambda x: np.log(x) ** 2)])
+    return np.abs(difference.mean(1) / difference.std(1) * np.sqrt(n)).max()
+
+
+def test_mirrored_gammas_are_gammas():
+    assert mirrored_gammas(kernels.mirrored) < 4.5
+    with broken("mirrored", "return new if np.log(uniform) < gain else y", "return new"):
+        assert mirrored_gammas(kernels.mirrored) > 6
+
+
+TWINS = {
+    "rows are multiplied by what they are worth": (
+        "rescale",
+        "factor = standard_gamma(rng, shape) / rate",
+        "factor = standard_gamma(rng, shape + 1) / rate",
+    ),
+    "what one table gains another doesn't lose": (
+        "rescale",
+        "weights[j] = max(weights[j] * np.exp(-by), TINY)",
+        "pass",
+    ),
+    "moves between tables are always made": (
+        "rescale",
+        "if np.log(uniforms[t * size + c]) < gain:",
+        "if True:",
+    ),
+    "rates are those of the prior": (
+        "draw_weights",
+        "shape, rate = shapes[j] + counts[j], rates[j] + exposures[j]",
+        "shape, rate = shapes[j] + counts[j], rates[j]",
+    ),
+    "all have chosen the first": (
+        "draw_weights",
+        "counts[int(places[j]) + int(chosen[j % n])] += 1",
+        "counts[int(places[j])] += 1",
+    ),
+    "the sum forgets a category": (
+        "draw_weights",
+        "per_total[i] = per_total[i] / products[i * size : (i + 1) * size].sum()",
+        "per_total[i] = per_total[i] / products[i * size : (i + 1) * size - 1].sum()",
+    ),
+    "products are those before the draw": (
+        "draw_weights",
+        "multiply_by(products, out * without, own, size)",
+        "multiply_by(products, weights * without, own, size)",
+    ),
+}
+
+
+@contextmanager
+def broken(name, line, other):
+    """The kernel with a fault, compiled."""
+    with edited(kernels, name, {line: other}):
+        yield njit(kernels.draw_weights.py_func)
+
+
+IN_EVERY_RUN = "rates are those of the prior", "moves between tables are always made"
+"""Each is compiled: of what is drawn and of what is moved, one."""
+
+
+@pytest.mark.parametrize(
+    "fault", [pytest.param(x, marks=[] if x in IN_EVERY_RUN else pytest.mark.long) for x in TWINS]
+)
+def test_a_broken_draw_is_found(fault):
+    with broken(*TWINS[fault]) as kernel:
+        assert furthest(*joint_draws(kernel)) > 6
+
+
+def test_absent_entries_are_left_out():
+    weights, chosen, after = joint_draws(kernels.draw_weights, absent=N - 4)
+    assert furthest(weights, chosen[:, :4], after) < 4.5
+    # Of the others nothing is known.
+    assert furthest(weights, chosen, after) > 6
+
+
+def with_a_weight(kernel, tiny):
+    """Draw where a category that nobody chose has hardly any weight."""
+    weights, offsets, out = np.ones(9), np.ones((N, SIZE)), np.empty(9)
+    weights[4], offsets[:, 1] = tiny, 1e-20
+    prior = np.ones(9), np.full(9, 1e-30)
+    rng, chosen = np.random.default_rng(2), np.zeros(N)
+    kernel(rng, SIZE, out, weights, ENDS, *prior, chosen, PLACES, offsets.ravel())
+    return out
+
+
+def test_a_tiny_weight_is_drawn_from_what_others_are():
+    """Products with it have lost their digits."""
+    expected = with_a_weight(kernels.draw_weights, 1e-60)
+    np.testing.assert_allclose(with_a_weight(kernels.draw_weights, 1e-300), expected, rtol=1e-9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernels, "TOO_SMALL", 0.0)
+        patch.setattr(kernels, "leave_out", njit(kernels.leave_out.py_func))
+        kernel = njit(kernels.draw_weights.py_func)
+        assert not np.allclose(with_a_weight(kernel, 1e-300), expected, rtol=1e-7)
+
+
+def test_a_row_that_is_not_there_is_refused():
+    for place in (-1.0, 7.0):
+        places = np.full(2 * N, place)
+        with pytest.raises(IndexError, match="isn't there"):
+            kernels.draw_weights(
+                np.random.default_rng(1), SIZE, np.empty(9), np.ones(9), ENDS, np.ones(9),
+                np.ones(9), np.zeros(N), places, np.ones(N * SIZE),
+            )  # fmt: skip
