@@ -70,7 +70,7 @@ def test_linked_tables_replace_fewer_people(both):
 
 
 def test_numbers_of_several_values_are_tabulated_where_they_are_many_more():
-    """Parameters move with such records, and not with their table."""
+    """Parameters move with such records as far as with their table, or farther."""
 
     def numbers(n):
         with pm.Model() as model:
