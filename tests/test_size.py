@@ -19,11 +19,10 @@ NO_CODE = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-LINES = 42_112
+LINES = 42_078
 """The package's lines at most: who adds some finds others that nobody needs."""
 FUNCTION, MODULE = 60, 400
 KERNELS = {
-    "marginalised/kernels/sums.py: tabulate_count",
     "counts/trees/messages.py: ascend",
     "counts/trees/tables.py: find_tilts",
     "counts/trees/tables.py: find_window",

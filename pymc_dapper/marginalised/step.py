@@ -20,7 +20,7 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.counts.reading.self_check import by_variable, in_cells
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.evaluation import TOLERANCE, agree, compile_in_python
 from pymc_dapper.marginalised.compiled.sums import compile_sums
 from pymc_dapper.marginalised.reading.model import read_marginalised
 from pymc_dapper.plausibility import check_releases
@@ -28,9 +28,6 @@ from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.conditional_nuts import nuts_on
 from pymc_dapper.steps.variables import check_given, count_values
-
-TOLERANCE = 1e-8
-"""Relative rounding error of a log-density, compared with the size of its parts."""
 
 
 @dataclass_state
@@ -181,14 +178,13 @@ class MarginalisedStep(Step):
                     "parameters nearer, by initval=, or let CountStep move the counts "
                     "(marginalise=False)"
                 )
-            [expected] = written(*(new[x.name] for x in inputs))
-            scale = 1 + abs(expected) + abs(marginalised) + abs(log_probability)
+            expected = float(written(*(new[x.name] for x in inputs))[0])
             got = marginalised + log_probability
-            if np.isfinite(expected) and not abs(got - expected) <= TOLERANCE * scale:
+            if np.isfinite(expected) and not agree(got, expected, TOLERANCE["float64"]):
                 raise miscompiled(
                     "the log-density with the counts marginalised, times their conditional, is",
                     got,
-                    float(expected),
+                    expected,
                 )
 
     def describe(self) -> str:

@@ -254,8 +254,6 @@ def compile_tree(
     order = np.argsort(node_of, kind="stable")
     slopes = np.zeros(layout.kinds.size)
     slopes[tree.terms] = tree.weights
-    nodes = np.full(layout.kinds.size, -1)
-    nodes[tree.terms] = node_of
     of_layout = np.zeros(slopes.size), layout.kinds, layout.first, layout.contexts
     terms = Terms(left, right, exact, starts, tree.terms[order], slopes, *of_layout)
     functions = tuple(term_function(each) for each in reading.terms)

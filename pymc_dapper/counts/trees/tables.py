@@ -16,7 +16,7 @@ table, and known totals until their parts' are.
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -70,6 +70,8 @@ class Terms(NamedTuple):
 class Window(NamedTuple):
     """The range in which log-weights aren't negligible."""
 
+    peak: int
+    """A likeliest count."""
     lowest: int
     highest: int
     top: float
@@ -108,7 +110,7 @@ class Tables(NamedTuple):
 def find_window(
     log_weight: Callable[..., float],
     context: tuple[np.ndarray, ...],
-    terms: Terms,
+    terms: Any,
     i: int,
     near: int,
     base: float,
@@ -190,7 +192,7 @@ def find_window(
                     math.exp(log_beyond - most) + math.exp(log_mass - most)
                 )
         edges[side] = edge
-    return Window(edges[0], edges[1], top, log_beyond, closed)
+    return Window(peak, edges[0], edges[1], top, log_beyond, closed)
 
 
 @njit(inline="always")

@@ -1,34 +1,39 @@
 """Tables of weights, and sums over counts, as PyTensor operations.
 
-The kernel and the model's noise are compiled together, as with the sweeps.
+Kernels are compiled once, and given the model's noise, as with the sweeps.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytensor.tensor as pt
+from numba import types
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply, Variable
 
+from pymc_dapper.backend.accelerate import given_function
+from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.counts.compiled.op import OfTerms
-from pymc_dapper.marginalised.kernels.sums import Noise, Weights, sum_counts, tabulate
+from pymc_dapper.counts.trees.tables import Terms
+from pymc_dapper.marginalised.kernels.sums import sum_counts, tabulate
 
 
 class Tabulate(OfTerms):
     """Log-weights of counts: takes possible counts, their largest values and ``most``.
 
-    Then come the context of the noise's terms, and the arrays of :class:`Noise`. The outputs are
-    the arrays of :class:`Weights`, but the largest values, and faults.
+    Then come the context of the noise's terms, and the arrays of :class:`Terms`. The outputs are
+    those of :func:`tabulate`.
     """
 
     results = (*[pt.lvector] * 5, *[pt.dvector] * 2, pt.lvector)
 
 
 class SumCounts(OfTerms):
-    """Sums over counts: takes natural parameters, uniform numbers and the context of the terms.
+    """Sums over counts: takes natural parameters, uniform numbers and tables.
 
-    Then come the arrays of :class:`Weights` and of :class:`Noise`. The outputs are those of
-    :func:`sum_counts`. The log-sums have a gradient.
+    Then come the context of the noise's terms, and the arrays of :class:`Terms`. The outputs are
+    those of :func:`sum_counts`. The log-sums have a gradient.
     """
 
     results = (pt.dvector, pt.dvector, pt.lvector, pt.dvector)
@@ -47,26 +52,57 @@ class SumCounts(OfTerms):
         return [[k == 0, False, False, False] for k in range(len(node.inputs))]
 
 
-@compiles(Tabulate)
-def _tabulate(op: Tabulate) -> Callable:
-    log_noise = op.log_weight()
+INTEGERS, NUMBERS = types.int64[::1], types.float64[::1]
+LOG_NOISE = types.float64(types.int64, types.int64)
+"""Types of the noise's arguments besides its context, and of its result."""
+TABLES = (*[INTEGERS] * 5, *[NUMBERS] * 2)
+
+
+def given_noise(kernel: Any, op: OfTerms, returns: Sequence[Any], *takes: Any) -> Callable:
+    """Compile a kernel once for all models, and give it the noise of one."""
+    log_weight = op.log_weight()
 
     @numba_njit
-    def tabulated(counts, largest, most, context, *arrays):  # type: ignore[no-untyped-def]
-        noise = Noise(*arrays)
-        weights, faults = tabulate(log_noise, (context,), noise, counts, largest, most.item())
-        return (*weights[:-1], faults)
+    def log_noise(context, cell, k):  # type: ignore[no-untyped-def]
+        return log_weight(context[:1], Terms(*context[1:]), cell, k)
+
+    key = kernel_key(kernel)
+    assert key is not None  # it has nothing of a model
+    return given_function(kernel, log_noise, LOG_NOISE, types.Tuple(returns)(*takes), key)
+
+
+@compiles(Tabulate)
+def _tabulate(op: Tabulate) -> Callable:
+    tabulate_all = given_noise(tabulate, op, (*TABLES, INTEGERS), INTEGERS, NUMBERS, types.int64)
+
+    @numba_njit
+    def tabulated(counts, largest, most, *context):  # type: ignore[no-untyped-def]
+        return tabulate_all(context, counts, largest, most.item())
 
     return tabulated
 
 
 @compiles(SumCounts)
 def _sum_counts(op: SumCounts) -> Callable:
-    log_noise = op.log_weight()
+    returns, takes = (NUMBERS, NUMBERS, INTEGERS, NUMBERS), (NUMBERS, NUMBERS, *TABLES, NUMBERS)
+    sum_all = given_noise(sum_counts, op, returns, *takes)
 
     @numba_njit
-    def summed(naturals, uniforms, context, *arrays):  # type: ignore[no-untyped-def]
-        weights, noise = Weights(*arrays[:8]), Noise(*arrays[8:])
-        return sum_counts(log_noise, (context,), noise, weights, naturals, uniforms)
+    def summed(  # type: ignore[no-untyped-def]
+        naturals, uniforms, anchors, lowest, starts, below, above, logs, ratios, largest, *context
+    ):
+        return sum_all(
+            context,
+            naturals,
+            uniforms,
+            anchors,
+            lowest,
+            starts,
+            below,
+            above,
+            logs,
+            ratios,
+            largest,
+        )
 
     return summed

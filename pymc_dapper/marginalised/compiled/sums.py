@@ -16,10 +16,11 @@ from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.start import PossibleStart
+from pymc_dapper.counts.trees.tables import Terms
 from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
-from pymc_dapper.marginalised.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE, Noise
+from pymc_dapper.marginalised.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
 from pymc_dapper.marginalised.reading.model import MarginalisedModel, refused
 
 MOST = 2**14
@@ -38,7 +39,7 @@ class CompiledSums:
         The model's log-density with the counts marginalised, from which PyMC's NUTS makes its
         function.
     tables : list of SharedVariable
-        The tables that it depends on: the arrays of `Weights`, but the largest values.
+        The tables that it depends on: what `tabulate` returns, but the faults.
     """
 
     reading: MarginalisedModel
@@ -128,8 +129,11 @@ def compile_sums(
     slopes = np.zeros(structure.terms.size)
     slopes[structure.rows] = structure.coefficients
     terms = structure.terms[structure.rows]
-    of_terms = (structure.kinds, structure.first, structure.contexts)
-    noise = Noise(structure.starts, terms, *of_terms, slopes, np.zeros(slopes.size))
+    of_terms = np.zeros(slopes.size), structure.kinds, structure.first, structure.contexts
+    # Each count is a tree of one node.
+    n = reading.noise.n_cells
+    nodes = np.full(n, -1), np.full(n, -1), np.zeros(n, dtype=np.int64)
+    noise = Terms(*nodes, structure.starts, terms, slopes, *of_terms)
     fixed = [context_of(reading.noise), *map(pt.constant, noise)]
 
     # In NUTS' function; inputs that are taken by name from points must keep their length.
@@ -137,10 +141,8 @@ def compile_sums(
     tables = [pytensor.shared(np.zeros(0, dtype=x.dtype), shape=(None,)) for x in types]
 
     def sums_of(weights: Sequence[Variable], uniforms: Variable) -> list[TensorVariable]:
-        context, *arrays = fixed
-        sums = SumCounts(functions)
-        arrays = [*weights, reading.largest, *arrays]
-        outputs: list[TensorVariable] = sums(reading.naturals, uniforms, context, *arrays)
+        arrays = [*weights, reading.largest, *fixed]
+        outputs: list[TensorVariable] = SumCounts(functions)(reading.naturals, uniforms, *arrays)
         return outputs
 
     log_sums, *_ = sums_of(tables, pt.constant(np.zeros(0)))

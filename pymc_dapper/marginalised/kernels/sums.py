@@ -23,10 +23,12 @@ is far from the noise. If the noise falls by a factor of e in b counts, the sum 
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit
+
+from pymc_dapper.counts.trees.tables import find_window
 
 DROP = 40.0
 """A sum ends where weights are this much below the largest, as a logarithm."""
@@ -45,43 +47,6 @@ CONCAVE = 1e-9
 
 TOO_WIDE, NOT_CONCAVE, IMPOSSIBLE = 1, 2, 3
 """Faults of the noise of a count: see :func:`tabulate`."""
-
-
-class Noise(NamedTuple):
-    """Terms of each count in the log-density, beside its prior, in the form of the sweeps."""
-
-    starts: np.ndarray
-    """Int64, shape (number of counts + 1,): the start of each count's terms."""
-    terms: np.ndarray
-    """Int64: the terms."""
-    kinds: np.ndarray
-    first: np.ndarray
-    contexts: np.ndarray
-    """Int64, shape (number of terms,): as in `pymc_dapper.counts.kernels.line.Structure`."""
-    slopes: np.ndarray
-    """Float64, shape (number of terms,): the factor of the count in each term."""
-    zeros: np.ndarray
-    """Float64, shape (number of terms,): zeros."""
-
-
-class Weights(NamedTuple):
-    """Log-weights of counts; each count has a run of them."""
-
-    anchors: np.ndarray
-    """Int64, shape (number of counts,): the count at which h is taken as 1."""
-    lowest: np.ndarray
-    """Int64, shape (number of counts,): the least count in the table."""
-    starts: np.ndarray
-    """Int64, shape (number of counts + 1,): the start of each run."""
-    ends_below: np.ndarray
-    ends_above: np.ndarray
-    """Int64, shape (number of counts,): 1 if no count beyond the run is possible."""
-    logs: np.ndarray
-    """Float64: log-weights at natural parameter 0."""
-    ratios: np.ndarray
-    """Float64: of each weight and the one before it."""
-    largest: np.ndarray
-    """Float64, shape (number of counts,): n of a Binomial, infinity for a Poisson count."""
 
 
 @njit
@@ -106,38 +71,45 @@ def last_count(largest: float) -> int:
     return LARGEST if largest == np.inf else int(largest)
 
 
-# Functions that call the noise are inlined: code with function arguments can't be cached on disk
-# (see `record_sweep`).
+@njit(inline="always")
+def noise_at(context: tuple[Any, ...], of: tuple[Any, ...], cell: int, k: int) -> float:
+    """Log-density of the released value at a count.
+
+    ``of`` is its function of the others, and the largest value of each count.
+    """
+    log_noise, _ = of
+    return log_noise(context, cell, k)
+
+
+@njit(inline="always")
+def weight_at(context: tuple[Any, ...], of: tuple[Any, ...], cell: int, k: int) -> float:
+    """Return the same, and the logarithm of h(k)."""
+    log_noise, largest = of
+    return log_noise(context, cell, k) + log_base(largest[cell], k)
+
+
 @njit(inline="always")
 def tabulate_count(
-    log_noise: Callable[..., float],
+    log_weight: Callable[..., float],
     context: tuple[Any, ...],
-    noise: Noise,
+    of: tuple[Any, ...],
     cell: int,
     start: int,
-    largest: float,
-    tilted: bool,
-    natural: float,
+    tilt: float,
     most: int,
 ) -> tuple[int, int, bool, bool, np.ndarray, np.ndarray, int]:
-    """Tabulate the log-weights of a count around their peak.
+    """Tabulate the log-weights of a count.
 
     Parameters
     ----------
-    log_noise : callable
-        ``log_noise(context, noise, cell, k) -> float``: log-density of the released value at a
-        count.
-    context, noise, cell
-        Its other arguments, and the index of the count.
+    log_weight : callable
+        What the table is around the peak of, with ``tilt * k``: `noise_at` or `weight_at`.
+    context, of, cell
+        Its other arguments: ``of`` has the noise.
     start : int
         A possible count, to begin with.
-    largest : float
-        As in :class:`Weights`.
-    tilted : bool
-        Whether the table is around the peak of the weights at ``natural``, which are then
-        tabulated; otherwise around that of the noise, and weights are those at natural parameter 0.
-    natural : float
-        The natural parameter.
+    tilt : float
+        The natural parameter at which weights are tabulated.
     most : int
         How many counts to tabulate to either side, at most.
 
@@ -152,90 +124,49 @@ def tabulate_count(
     fault : int
         0, or the fault of the noise.
     """
+    largest, nothing = of[1][cell], np.empty(0)
     last = last_count(largest)
-    tilt = natural if tilted else 0.0
-    nothing = np.empty(0)
-    if log_noise(context, noise, cell, start) == -np.inf:
+    start = min(start, last)
+    base = log_weight(context, of, cell, start)
+    if not base > -np.inf:
         return start, start, True, True, nothing, nothing, IMPOSSIBLE
-
-    # The peak: the least count from which weights don't grow. They do at low, and don't at high.
-    low, high, k, step = -1, last, min(start, last - 1), 1
-    while high - low > 1:
-        below = log_noise(context, noise, cell, k)
-        above = log_noise(context, noise, cell, k + 1)
-        if below == -np.inf:
-            grows = k < start
+    window = find_window(log_weight, context, of, cell, start, base, tilt, 0, last, ROOM)
+    # Of several that are as likely, the least: wherever the search begins, it is the same.
+    peak, below, fault = window.peak, window.lowest - 1, 0
+    while peak - below > 1:
+        k = (peak + below) // 2
+        if log_weight(context, of, cell, k) - base + tilt * (k - start) >= window.top:
+            peak = k
         else:
-            grows = above - below + (log_ratio(largest, k) + natural if tilted else 0.0) > 0
-        if grows:
-            low = k
-        else:
-            high = k
-        # In growing steps, until it is bracketed.
-        if low == -1:
-            k = max(high - step, 0)
-        elif high == last:
-            k = min(low + step, last - 1)
-        else:
-            k = (low + high) // 2
-        step *= 2
-    peak = high
-
-    # The ends of the table.
-    top = log_noise(context, noise, cell, peak)
-    base = log_base(largest, peak)
-    edges, ends, fault = np.array([peak, peak]), np.array([False, False]), 0
+            below = k
+    lowest, highest = max(window.lowest, peak - most), min(window.highest, peak + most)
+    if lowest > window.lowest or highest < window.highest:
+        fault = TOO_WIDE
+    ends = np.array([lowest == 0, highest == last])
     for side in range(2):
-        sign = -1 if side == 0 else 1
-        outmost = max(peak - most, 0) if side == 0 else min(peak + most, last)
-        near, far, step, past = peak, peak, 1, False
-        while near != outmost and not past:
-            far = max(near - step, outmost) if side == 0 else min(near + step, outmost)
-            beyond = log_noise(context, noise, cell, far) - top
-            if tilted and beyond > -np.inf:
-                beyond += log_base(largest, far) - base + (far - peak) * natural
-            past = not beyond > -ROOM
-            if not past:
-                near = far
-            step *= 2
-        while abs(far - near) > 1:
-            middle = (near + far) // 2
-            beyond = log_noise(context, noise, cell, middle) - top
-            if tilted and beyond > -np.inf:
-                beyond += log_base(largest, middle) - base + (middle - peak) * natural
-            if beyond > -ROOM:
-                near = middle
-            else:
-                far = middle
-        edges[side], final = near, 0 if side == 0 else last
-        if near == outmost and near != final:
-            fault = max(fault, TOO_WIDE)
-        if near == final:
-            ends[side] = True
-        elif log_noise(context, noise, cell, near + sign) == -np.inf:
+        edge, sign, final = (lowest, -1, 0) if side == 0 else (highest, 1, last)
+        if not ends[side] and noise_at(context, of, cell, edge + sign) == -np.inf:
             ends[side] = True
             # Possible counts beyond it would make this a gap. Concave log-densities have none.
             ahead = 2
-            while ahead <= abs(final - near):
-                if log_noise(context, noise, cell, near + sign * ahead) > -np.inf:
+            while ahead <= abs(final - edge):
+                if noise_at(context, of, cell, edge + sign * ahead) > -np.inf:
                     fault = NOT_CONCAVE
                 ahead += max(1, ahead // GAP)
 
-    lowest, highest = edges[0], edges[1]
     endless = largest == np.inf and highest == last
     if endless or max(peak - lowest, highest - peak) >= WIDEST:
         return peak, peak, False, False, nothing, nothing, max(fault, TOO_WIDE)
     logs = np.empty(highest - lowest + 1)
-    at_peak = peak - lowest
     total = 0.0
     for k in range(peak, highest + 1):
-        logs[k - lowest] = total + log_noise(context, noise, cell, k)
+        logs[k - lowest] = total + noise_at(context, of, cell, k)
         if k < highest:
             total += log_ratio(largest, k) + tilt
     total = 0.0
     for k in range(peak - 1, lowest - 1, -1):
         total -= log_ratio(largest, k) + tilt
-        logs[k - lowest] = total + log_noise(context, noise, cell, k)
+        logs[k - lowest] = total + noise_at(context, of, cell, k)
     ratios = np.ones(logs.size)
     for j in range(1, logs.size):
         ratios[j] = np.exp(logs[j] - logs[j - 1])
@@ -244,39 +175,37 @@ def tabulate_count(
         bend = logs[j + 1] + logs[j - 1] - 2 * logs[j]
         bend -= log_ratio(largest, k) - log_ratio(largest, k - 1)
         size = abs(logs[j]) + abs(logs[j - 1]) + abs(logs[j + 1])
-        if not bend <= CONCAVE * (1 + size):
+        if logs[j] == -np.inf or not bend <= CONCAVE * (1 + size):
             fault = NOT_CONCAVE
-    if not logs[at_peak] > -np.inf:
-        fault = IMPOSSIBLE
     return peak, lowest, ends[0], ends[1], logs, ratios, fault
 
 
-@njit(inline="always")
+@njit
 def tabulate(
     log_noise: Callable[..., float],
     context: tuple[Any, ...],
-    noise: Noise,
     counts: np.ndarray,
     largest: np.ndarray,
     most: int,
-) -> tuple[Weights, np.ndarray]:
+) -> tuple[np.ndarray, ...]:
     """Tabulate the log-weights of all counts, around the likeliest noise.
 
     Parameters
     ----------
-    log_noise, context, noise
-        The noise.
+    log_noise, context
+        The noise: ``log_noise(context, cell, k) -> float`` is the log-density of the released value
+        of a count, by the count's index, at a value of it.
     counts : ndarray of int64, shape (number of counts,)
         Possible counts, to begin with.
     largest : ndarray of float64, shape (number of counts,)
-        As in :class:`Weights`.
+        As :func:`sum_counts` takes them.
     most : int
         How many counts to tabulate to either side, at most.
 
     Returns
     -------
-    weights : Weights
-        The tables.
+    anchors, lowest, starts, ends_below, ends_above, logs, ratios : ndarray
+        The tables, as :func:`sum_counts` takes them.
     faults : ndarray of int64, shape (number of counts,)
         0; or ``TOO_WIDE``, if noise leaves more counts open than may be tabulated; or
         ``NOT_CONCAVE``, if its log-density isn't concave in the count; or ``IMPOSSIBLE``, if that
@@ -289,7 +218,7 @@ def tabulate(
     all_logs, all_ratios = np.empty(1024), np.empty(1024)
     for cell in range(n):
         found = tabulate_count(
-            log_noise, context, noise, cell, counts[cell], largest[cell], False, 0.0, most
+            noise_at, context, (log_noise, largest), cell, counts[cell], 0.0, most
         )
         anchors[cell], lowest[cell], below[cell], above[cell], logs, ratios, faults[cell] = found
         first, last = starts[cell], starts[cell] + logs.size
@@ -301,7 +230,22 @@ def tabulate(
         all_logs[first:last] = logs
         all_ratios[first:last] = ratios
     logs, ratios = all_logs[: starts[n]].copy(), all_ratios[: starts[n]].copy()
-    return Weights(anchors, lowest, starts, below, above, logs, ratios, largest), faults
+    return anchors, lowest, starts, below, above, logs, ratios, faults
+
+
+@njit
+def last_above(logs: np.ndarray, natural: float, level: float, peak: int, end: int) -> int:
+    """Return the last weight above a level, on the way from the peak to an end of a table."""
+    inside, outside = peak, end
+    if logs[end] + end * natural > level:
+        return end
+    while abs(outside - inside) > 1:
+        middle = (inside + outside) // 2
+        if logs[middle] + middle * natural > level:
+            inside = middle
+        else:
+            outside = middle
+    return inside
 
 
 @njit
@@ -319,7 +263,7 @@ def sum_table(
     Parameters
     ----------
     logs, ratios : ndarray of float64
-        As in :class:`Weights`, of one count.
+        As :func:`sum_counts` takes them, of one count.
     offset : int
         The least count in the table, from the anchor.
     natural : float
@@ -349,29 +293,10 @@ def sum_table(
             high = middle
     peak = high
     level = logs[peak] + peak * natural - DROP
-    first, last = 0, logs.size - 1
-    if logs[first] > level:
-        if not ends_below:
-            return False, 0.0, 0.0, 0, 0.0
-    else:
-        below, first = first, peak
-        while first - below > 1:
-            middle = (first + below) // 2
-            if logs[middle] + middle * natural > level:
-                first = middle
-            else:
-                below = middle
-    if logs[last] + last * natural > level:
-        if not ends_above:
-            return False, 0.0, 0.0, 0, 0.0
-    else:
-        above, last = last, peak
-        while above - last > 1:
-            middle = (last + above) // 2
-            if logs[middle] + middle * natural > level:
-                last = middle
-            else:
-                above = middle
+    first = last_above(logs, natural, level, peak, 0)
+    last = last_above(logs, natural, level, peak, logs.size - 1)
+    if not (first > 0 or ends_below) or not (last < logs.size - 1 or ends_above):
+        return False, 0.0, 0.0, 0, 0.0
 
     factor = np.exp(natural)
     at_first = np.exp(logs[first] - logs[peak] + (first - peak) * natural)
@@ -395,27 +320,37 @@ def sum_table(
     return True, log_sum, mean, offset + drawn, np.log(weight / total)
 
 
-@njit(inline="always")
+@njit
 def sum_counts(
-    log_noise: Callable[..., float],
-    context: tuple[Any, ...],
-    noise: Noise,
-    weights: Weights,
-    naturals: np.ndarray,
-    uniforms: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    log_noise: Callable[..., float], context: tuple[Any, ...], naturals: np.ndarray,
+    uniforms: np.ndarray, anchors: np.ndarray, lowest: np.ndarray, starts: np.ndarray,
+    ends_below: np.ndarray, ends_above: np.ndarray, logs: np.ndarray, ratios: np.ndarray,
+    largest: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Sum each count out, at a natural parameter of its own.
 
     Parameters
     ----------
-    log_noise, context, noise
+    log_noise, context
         The noise, for new tables if a natural parameter leads out of the given ones.
-    weights : Weights
-        The tables.
     naturals : ndarray of float64, shape (number of counts,)
         Natural parameters: the log-odds of a Binomial, the log-rate of a Poisson count.
     uniforms : ndarray of float64, shape (number of counts,) or (0,)
         Uniform numbers, if counts are to be drawn.
+    anchors : ndarray of int64, shape (number of counts,)
+        The count at which h is taken as 1.
+    lowest : ndarray of int64, shape (number of counts,)
+        The least count in the table; each count has a run of weights.
+    starts : ndarray of int64, shape (number of counts + 1,)
+        The start of each run.
+    ends_below, ends_above : ndarray of int64, shape (number of counts,)
+        1 if no count beyond the run is possible.
+    logs : ndarray of float64
+        Log-weights at natural parameter 0.
+    ratios : ndarray of float64
+        Of each weight and the one before it.
+    largest : ndarray of float64, shape (number of counts,)
+        n of a Binomial, infinity for a Poisson count.
 
     Returns
     -------
@@ -434,34 +369,33 @@ def sum_counts(
     log_sums, means = np.full(n, np.nan), np.full(n, np.nan)
     counts, log_probabilities = np.zeros(uniforms.size, dtype=np.int64), np.zeros(uniforms.size)
     for cell in range(n):
-        natural, anchor = naturals[cell], weights.anchors[cell]
+        natural, anchor = naturals[cell], anchors[cell]
         if not -np.inf < natural < np.inf:
             continue
         uniform = uniforms[cell] if uniforms.size else -1.0
-        begins, ends = weights.starts[cell], weights.starts[cell + 1]
+        begins, ends = starts[cell], starts[cell + 1]
         complete, log_sum, mean, drawn, log_probability = False, 0.0, 0.0, 0, 0.0
         if abs(natural) < STEEPEST:
             complete, log_sum, mean, drawn, log_probability = sum_table(
-                weights.logs[begins:ends],
-                weights.ratios[begins:ends],
-                weights.lowest[cell] - anchor,
+                logs[begins:ends],
+                ratios[begins:ends],
+                lowest[cell] - anchor,
                 natural,
-                weights.ends_below[cell] == 1,
-                weights.ends_above[cell] == 1,
+                ends_below[cell] == 1,
+                ends_above[cell] == 1,
                 uniform,
             )
         if not complete:
-            largest = weights.largest[cell]
-            peak, lowest, _, _, logs, ratios, _ = tabulate_count(
-                log_noise, context, noise, cell, anchor, largest, True, natural, WIDEST
+            peak, first, _, _, new_logs, new_ratios, _ = tabulate_count(
+                weight_at, context, (log_noise, largest), cell, anchor, natural, WIDEST
             )
-            if logs.size == 0:
+            if new_logs.size == 0:
                 log_sums[cell:], means[cell:] = -np.inf, 0.0
                 break
             _, log_sum, mean, drawn, log_probability = sum_table(
-                logs, ratios, lowest - peak, 0.0, True, True, uniform
+                new_logs, new_ratios, first - peak, 0.0, True, True, uniform
             )
-            log_sum += log_base(largest, peak) - log_base(largest, anchor)
+            log_sum += log_base(largest[cell], peak) - log_base(largest[cell], anchor)
             log_sum += (peak - anchor) * natural
             mean, drawn = mean + peak - anchor, drawn + peak - anchor
         log_sums[cell], means[cell] = log_sum, mean

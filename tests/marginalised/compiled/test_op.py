@@ -21,7 +21,9 @@ def noise():
     function = Composite([k, released], [ps.neg(ps.sqr((k - released) / ps.constant(1.8)))])
     each, zeros = np.arange(N_COUNTS), np.zeros(N_COUNTS, dtype=np.int64)
     ones = np.ones(N_COUNTS)
-    arrays = (RELEASED, np.arange(N_COUNTS + 1), each, zeros, each, each, ones, 0 * ones)
+    nodes = (zeros - 1, zeros - 1, zeros)
+    of_terms = (np.arange(N_COUNTS + 1), each, ones, 0 * ones, zeros, each, each)
+    arrays = (RELEASED, *nodes, *of_terms)
     return (TermFunction(function, 1, 1),), [*map(pt.constant, arrays)]
 
 
@@ -29,9 +31,8 @@ def sums_at(naturals, uniforms=()):
     functions, given = noise()
     counts, largest = pt.constant(np.array([0, 1, 2])), pt.constant(np.array([12.0, np.inf, 5.0]))
     *tables, _ = Tabulate(functions)(counts, largest, pt.constant(500), *given)
-    context, *noise_arrays = given
     uniforms = pt.constant(np.array(uniforms, dtype=float))
-    return SumCounts(functions)(naturals, uniforms, context, *tables, largest, *noise_arrays)
+    return SumCounts(functions)(naturals, uniforms, *tables, largest, *given)
 
 
 def test_log_sums_have_a_gradient():

@@ -1,5 +1,7 @@
 """Sums over counts, evaluated in Python, against sums over all counts."""
 
+from collections import namedtuple
+
 import numpy as np
 import pytest
 from scipy import special, stats
@@ -9,6 +11,7 @@ from pymc_dapper.marginalised.kernels import sums
 
 tabulate, sum_counts = in_python(sums.tabulate), in_python(sums.sum_counts)
 
+Tables = namedtuple("Tables", "anchors lowest starts ends_below ends_above logs ratios largest")
 INFINITY = np.inf
 NOISES = {
     "gaussian": lambda k: -0.5 * ((k - 11) / 2.5) ** 2,
@@ -24,17 +27,19 @@ NATURALS = (-700.0, -9.0, -2.0, 0.0, 0.5, 3.0, 12.0, 700.0)
 def one_count(log_density):
     """The form in which the kernel asks for a single count's noise."""
 
-    return lambda context, noise, cell, k: log_density(k), (), None
+    return lambda context, cell, k: log_density(k), ()
 
 
 def tables(log_density, largest, start=5, most=2**14):
-    noise = one_count(log_density)
-    return tabulate(*noise, np.array([start]), np.array([float(largest)]), most)
+    """The tables of a single count, and its fault."""
+    largest = np.array([float(largest)])
+    *found, faults = tabulate(*one_count(log_density), np.array([start]), largest, most)
+    return Tables(*found, largest), faults
 
 
 def summed(log_density, weights, natural, uniform=None):
     uniforms = np.zeros(0) if uniform is None else np.array([uniform])
-    found = sum_counts(*one_count(log_density), weights, np.array([natural]), uniforms)
+    found = sum_counts(*one_count(log_density), np.array([natural]), uniforms, *weights)
     return [x[0] if x.size else None for x in found]
 
 
