@@ -79,6 +79,24 @@ class JointCountSweep(CountSweep):
     kernel: ClassVar[Any] = staticmethod(sweep_jointly)
 
 
+class Places(NamedTuple):
+    """Terms of a log-density by what sees them, such as cells or sums of cells."""
+
+    starts: np.ndarray
+    """Int64, shape (number of places + 1,): the start of each place's terms among these."""
+    terms: np.ndarray
+    """Int64: the terms."""
+    slopes: np.ndarray
+    """Float64, shape (number of terms of the log-density,): the factor of the count in each."""
+    zeros: np.ndarray
+    """Float64, shape (number of terms of the log-density,): zeros."""
+    kinds: np.ndarray
+    first: np.ndarray
+    contexts: np.ndarray
+    """Int64, shape (number of terms of the log-density,): as in
+    `pymc_dapper.counts.kernels.line.Structure`."""
+
+
 class OfTerms(KernelOp):
     """An operation that evaluates terms of a log-density, some of them at a time.
 
@@ -91,30 +109,27 @@ class OfTerms(KernelOp):
     __props__ = ("functions",)
     functions: tuple[TermFunction, ...]
 
-    def log_terms(self) -> Callable:
-        """Make the function of the context, a layout of the terms, some of them, and a count.
+    def log_weight(self) -> Callable:
+        """Make the function of the terms that see one place, by its number, and of its count.
 
-        It isn't inlined, as the model's terms are elsewhere: kernels call it from many places.
+        Its context is that of the terms, and the arrays of :class:`Places`.
         """
         log_density = compile_log_density(CountSweep(self.functions, None, 0))
 
         @numba_njit
-        def log_terms(context, layout, seen, count):  # type: ignore[no-untyped-def]
-            of_terms = (layout.kinds, layout.first, layout.contexts), context
-            return log_density(of_terms, layout.zeros, layout.slopes, seen, seen.size, False, count)
-
-        return log_terms
-
-    def log_weight(self) -> Callable:
-        """Make the function of the terms that see one place, by its number, and of its count."""
-        log_terms = self.log_terms()
-
-        @numba_njit
-        def log_weight(context, layout, place, count):  # type: ignore[no-untyped-def]
-            seen = layout.terms[layout.starts[place] : layout.starts[place + 1]]
-            return log_terms(context, layout, seen, count)
+        def log_weight(context, place, count):  # type: ignore[no-untyped-def]
+            at = Places(*context[1:])
+            seen = at.terms[at.starts[place] : at.starts[place + 1]]
+            of_terms = (at.kinds, at.first, at.contexts), context[:1]
+            return log_density(of_terms, at.zeros, at.slopes, seen, seen.size, False, count)
 
         return log_weight
+
+    def given_to(self, kernel: Any, returned: Any, *takes: Any) -> Callable:
+        """Compile a kernel once for all models, and give it the function of this model's terms."""
+        key = kernel_key(kernel)
+        assert key is not None  # it has nothing of a model
+        return given_function(kernel, self.log_weight(), LOG_WEIGHT, returned(*takes), key)
 
 
 def compile_log_density(op: CountSweep) -> Callable:
@@ -162,6 +177,8 @@ def _term_source(functions: tuple[TermFunction, ...]) -> str:
 INTEGERS, NUMBERS = types.int64[::1], types.float64[::1]
 LOG_DENSITY = types.float64(*(NUMBERS, NUMBERS, INTEGERS, types.int64, types.boolean, types.int64))
 """Types of a log-density's arguments besides its context, and of its result."""
+LOG_WEIGHT = types.float64(types.int64, types.int64)
+"""The same, of terms that see one place."""
 
 
 def compiled_once(kernel: Callable, log_density: Callable) -> Callable:

@@ -9,6 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 
 from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.counts.compiled.op import Places
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.model import CountReading
@@ -18,13 +19,7 @@ from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, wider
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.op import TabulateTree
-from pymc_dapper.counts.trees.tables import (
-    GROWS,
-    IMPOSSIBLE,
-    TOO_WIDE,
-    Tables,
-    Terms,
-)
+from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, TOO_WIDE, Tables
 from pymc_dapper.graphs.errors import ReadingError
 
 
@@ -255,12 +250,13 @@ def compile_tree(
     slopes = np.zeros(layout.kinds.size)
     slopes[tree.terms] = tree.weights
     of_layout = np.zeros(slopes.size), layout.kinds, layout.first, layout.contexts
-    terms = Terms(left, right, exact, starts, tree.terms[order], slopes, *of_layout)
+    places = Places(starts, tree.terms[order], slopes, *of_layout)
+    fixed = [*map(pt.constant, (left, right, exact, starts)), context_of(reading)]
     functions = tuple(term_function(each) for each in reading.terms)
-    context, given = context_of(reading), [*reading.parameters, *reading.data.values()]
+    given = [*reading.parameters, *reading.data.values()]
     options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
     near, drop, tilted = pt.lvector("near"), pt.dscalar("drop"), pt.scalar("tilted", dtype="bool")
-    tables = TabulateTree(functions)(near, drop, tilted, context, *map(pt.constant, terms))
+    tables = TabulateTree(functions)(near, drop, tilted, *fixed, *map(pt.constant, places))
     return ModelTree(
         reading,
         tree,

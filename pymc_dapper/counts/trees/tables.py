@@ -45,7 +45,7 @@ IMPOSSIBLE, TOO_WIDE, GROWS = 1, 2, 3
 
 
 class Terms(NamedTuple):
-    """Terms of a log-density for the nodes of a tree, in post-order."""
+    """Which nodes of a tree, in post-order, have terms of a log-density."""
 
     left: np.ndarray
     right: np.ndarray
@@ -53,18 +53,7 @@ class Terms(NamedTuple):
     exact: np.ndarray
     """Int64, shape (number of nodes,): 1 for a known sum."""
     starts: np.ndarray
-    """Int64, shape (number of nodes + 1,): the start of each node's terms among these."""
-    terms: np.ndarray
-    """Int64: the terms."""
-    slopes: np.ndarray
-    """Float64, shape (number of terms of the log-density,): the factor of the sum in each."""
-    zeros: np.ndarray
-    """Float64, shape (number of terms of the log-density,): zeros."""
-    kinds: np.ndarray
-    first: np.ndarray
-    contexts: np.ndarray
-    """Int64, shape (number of terms of the log-density,): as in
-    `pymc_dapper.counts.kernels.line.Structure`."""
+    """Int64, shape (number of nodes + 1,): the start of each node's terms."""
 
 
 class Window(NamedTuple):
@@ -109,8 +98,7 @@ class Tables(NamedTuple):
 @njit(inline="always")
 def find_window(
     log_weight: Callable[..., float],
-    context: tuple[np.ndarray, ...],
-    terms: Any,
+    context: tuple[Any, ...],
     i: int,
     near: int,
     base: float,
@@ -124,9 +112,9 @@ def find_window(
     Parameters
     ----------
     log_weight : callable
-        ``log_weight(context, terms, i, count) -> float``: the sum of a node's terms at a count.
-    context, terms, i
-        Its other arguments, and the node.
+        ``log_weight(context, i, count) -> float``: the sum of a node's terms at a count.
+    context, i
+        Its other argument, and the node.
     near : int
         A possible count.
     base, tilt : float
@@ -141,7 +129,7 @@ def find_window(
         improved = False
         for sign in (-1, 1):
             k = min(max(peak + sign * step, lowest), highest)
-            value = log_weight(context, terms, i, k) - base + tilt * (k - near)
+            value = log_weight(context, i, k) - base + tilt * (k - near)
             if value > top:
                 peak, top, improved = k, value, True
                 climbed += 1
@@ -159,14 +147,14 @@ def find_window(
             inside, outside, step = edge, edge, 1
             while inside == outside and inside != end:
                 outside = max(inside - step, end) if side == 0 else min(inside + step, end)
-                value = log_weight(context, terms, i, outside) - base + tilt * (outside - near)
+                value = log_weight(context, i, outside) - base + tilt * (outside - near)
                 top = max(top, value)
                 if value >= top - drop:
                     inside = outside
                 step *= 2
             while abs(outside - inside) > 1:
                 middle = (inside + outside) // 2
-                value = log_weight(context, terms, i, middle) - base + tilt * (middle - near)
+                value = log_weight(context, i, middle) - base + tilt * (middle - near)
                 if value >= top - drop:
                     inside = middle
                 else:
@@ -177,7 +165,7 @@ def find_window(
             while at != end:
                 k = max(edge - distance, end) if side == 0 else min(edge + distance, end)
                 last = value
-                value = log_weight(context, terms, i, k) - base + tilt * (k - near)
+                value = log_weight(context, i, k) - base + tilt * (k - near)
                 if value >= top - drop:
                     edge, looking = k, True
                     break
@@ -198,7 +186,7 @@ def find_window(
 @njit(inline="always")
 def find_tilts(
     log_weight: Callable[..., float],
-    context: tuple[np.ndarray, ...],
+    context: tuple[Any, ...],
     terms: Terms,
     near: np.ndarray,
     highest: np.ndarray,
@@ -237,11 +225,11 @@ def find_tilts(
                 own[i], left_open[i] = near[i] - present[i], 0.0
                 continue
             if terms.starts[i] < terms.starts[i + 1]:
-                here, up, down = log_weight(context, terms, i, present[i]), -np.inf, -np.inf
+                here, up, down = log_weight(context, i, present[i]), -np.inf, -np.inf
                 if present[i] < highest[i]:
-                    up = log_weight(context, terms, i, present[i] + 1) - here
+                    up = log_weight(context, i, present[i] + 1) - here
                 if present[i] > 0:
-                    down = log_weight(context, terms, i, present[i] - 1) - here
+                    down = log_weight(context, i, present[i] - 1) - here
                 if -np.inf < up < np.inf and -np.inf < down < np.inf:
                     slope, bend = 0.5 * (up - down), -up - down
                 elif -np.inf < up < np.inf:
@@ -269,7 +257,7 @@ def find_tilts(
                     farthest = max(farthest, changes[i] ** 2 / left_open[i])
                 change = min(max(changes[i], -0.75 * present[i]), 3.0 * present[i] + 8)
                 moved = min(max(present[i] + int(np.round(change)), 0), highest[i])
-                if not terms.exact[i] and log_weight(context, terms, i, moved) > -np.inf:
+                if not terms.exact[i] and log_weight(context, i, moved) > -np.inf:
                     present[i] = moved
                 continue
             # The message from the rest to the sum acts on all of its parts.
@@ -292,7 +280,7 @@ def find_tilts(
 @njit(inline="always")
 def tabulate(
     log_weight: Callable[..., float],
-    context: tuple[np.ndarray, ...],
+    context: tuple[Any, ...],
     terms: Terms,
     near: np.ndarray,
     drop: float,
@@ -330,7 +318,7 @@ def tabulate(
         # A known sum is a constant.
         if terms.starts[i] == terms.starts[i + 1] or terms.exact[i]:
             continue
-        base[i] = log_weight(context, terms, i, near[i])
+        base[i] = log_weight(context, i, near[i])
         if base[i] == -np.inf:
             fault, at = IMPOSSIBLE, i
             break
@@ -364,9 +352,7 @@ def tabulate(
             elif not is_leaf:
                 reach = FARTHEST * (most[i] - least[i] + 1)
                 end = min(end, max(most[i], near[i]) + reach)
-            window = find_window(
-                log_weight, context, terms, i, near[i], base[i], tilt, begin, end, drop
-            )
+            window = find_window(log_weight, context, i, near[i], base[i], tilt, begin, end, drop)
             first, last, tops[i] = window.lowest, window.highest, window.top
             beyond[i] = math.exp(window.beyond - window.top)
             if is_leaf:
@@ -386,7 +372,7 @@ def tabulate(
         for k in range(first, last + 1):
             value = 0.0
             if not terms.exact[i]:
-                value = log_weight(context, terms, i, k) - base[i] + tilt * (k - near[i])
+                value = log_weight(context, i, k) - base[i] + tilt * (k - near[i])
             values[starts[i] + k - first] = value
             highest_here = max(highest_here, value)
         if not is_leaf and tops[i] > highest_here + 1:

@@ -4,25 +4,21 @@ Kernels are compiled once, and given the model's noise, as with the sweeps.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytensor.tensor as pt
 from numba import types
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply, Variable
 
-from pymc_dapper.backend.accelerate import given_function
-from pymc_dapper.backend.kernel_key import kernel_key
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
-from pymc_dapper.counts.compiled.op import OfTerms
-from pymc_dapper.counts.trees.tables import Terms
+from pymc_dapper.counts.compiled.op import INTEGERS, NUMBERS, OfTerms
 from pymc_dapper.marginalised.kernels.sums import sum_counts, tabulate
 
 
 class Tabulate(OfTerms):
     """Log-weights of counts: takes possible counts, their largest values and ``most``.
 
-    Then come the context of the noise's terms, and the arrays of :class:`Terms`. The outputs are
+    Then come the context of the noise's terms, and the arrays of `Places`. The outputs are
     those of :func:`tabulate`.
     """
 
@@ -32,7 +28,7 @@ class Tabulate(OfTerms):
 class SumCounts(OfTerms):
     """Sums over counts: takes natural parameters, uniform numbers and tables.
 
-    Then come the context of the noise's terms, and the arrays of :class:`Terms`. The outputs are
+    Then come the context of the noise's terms, and the arrays of `Places`. The outputs are
     those of :func:`sum_counts`. The log-sums have a gradient.
     """
 
@@ -52,28 +48,13 @@ class SumCounts(OfTerms):
         return [[k == 0, False, False, False] for k in range(len(node.inputs))]
 
 
-INTEGERS, NUMBERS = types.int64[::1], types.float64[::1]
-LOG_NOISE = types.float64(types.int64, types.int64)
-"""Types of the noise's arguments besides its context, and of its result."""
 TABLES = (*[INTEGERS] * 5, *[NUMBERS] * 2)
-
-
-def given_noise(kernel: Any, op: OfTerms, returns: Sequence[Any], *takes: Any) -> Callable:
-    """Compile a kernel once for all models, and give it the noise of one."""
-    log_weight = op.log_weight()
-
-    @numba_njit
-    def log_noise(context, cell, k):  # type: ignore[no-untyped-def]
-        return log_weight(context[:1], Terms(*context[1:]), cell, k)
-
-    key = kernel_key(kernel)
-    assert key is not None  # it has nothing of a model
-    return given_function(kernel, log_noise, LOG_NOISE, types.Tuple(returns)(*takes), key)
 
 
 @compiles(Tabulate)
 def _tabulate(op: Tabulate) -> Callable:
-    tabulate_all = given_noise(tabulate, op, (*TABLES, INTEGERS), INTEGERS, NUMBERS, types.int64)
+    returned = types.Tuple((*TABLES, INTEGERS))
+    tabulate_all = op.given_to(tabulate, returned, INTEGERS, NUMBERS, types.int64)
 
     @numba_njit
     def tabulated(counts, largest, most, *context):  # type: ignore[no-untyped-def]
@@ -84,8 +65,8 @@ def _tabulate(op: Tabulate) -> Callable:
 
 @compiles(SumCounts)
 def _sum_counts(op: SumCounts) -> Callable:
-    returns, takes = (NUMBERS, NUMBERS, INTEGERS, NUMBERS), (NUMBERS, NUMBERS, *TABLES, NUMBERS)
-    sum_all = given_noise(sum_counts, op, returns, *takes)
+    returned = types.Tuple((NUMBERS, NUMBERS, INTEGERS, NUMBERS))
+    sum_all = op.given_to(sum_counts, returned, NUMBERS, NUMBERS, *TABLES, NUMBERS)
 
     @numba_njit
     def summed(  # type: ignore[no-untyped-def]

@@ -13,10 +13,10 @@ from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.backend.jit import JitFunction
+from pymc_dapper.counts.compiled.op import Places
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.start import PossibleStart
-from pymc_dapper.counts.trees.tables import Terms
 from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
@@ -130,10 +130,7 @@ def compile_sums(
     slopes[structure.rows] = structure.coefficients
     terms = structure.terms[structure.rows]
     of_terms = np.zeros(slopes.size), structure.kinds, structure.first, structure.contexts
-    # Each count is a tree of one node.
-    n = reading.noise.n_cells
-    nodes = np.full(n, -1), np.full(n, -1), np.zeros(n, dtype=np.int64)
-    noise = Terms(*nodes, structure.starts, terms, slopes, *of_terms)
+    noise = Places(structure.starts, terms, slopes, *of_terms)
     fixed = [context_of(reading.noise), *map(pt.constant, noise)]
 
     # In NUTS' function; inputs that are taken by name from points must keep their length.

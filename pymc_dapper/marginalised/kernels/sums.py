@@ -72,27 +72,26 @@ def last_count(largest: float) -> int:
 
 
 @njit(inline="always")
-def noise_at(context: tuple[Any, ...], of: tuple[Any, ...], cell: int, k: int) -> float:
+def noise_at(given: tuple[Any, ...], cell: int, k: int) -> float:
     """Log-density of the released value at a count.
 
-    ``of`` is its function of the others, and the largest value of each count.
+    What is given are its function, the function's context, and the largest value of each count.
     """
-    log_noise, _ = of
+    log_noise, context, _ = given
     return log_noise(context, cell, k)
 
 
 @njit(inline="always")
-def weight_at(context: tuple[Any, ...], of: tuple[Any, ...], cell: int, k: int) -> float:
+def weight_at(given: tuple[Any, ...], cell: int, k: int) -> float:
     """Return the same, and the logarithm of h(k)."""
-    log_noise, largest = of
+    log_noise, context, largest = given
     return log_noise(context, cell, k) + log_base(largest[cell], k)
 
 
 @njit(inline="always")
 def tabulate_count(
     log_weight: Callable[..., float],
-    context: tuple[Any, ...],
-    of: tuple[Any, ...],
+    given: tuple[Any, ...],
     cell: int,
     start: int,
     tilt: float,
@@ -104,8 +103,8 @@ def tabulate_count(
     ----------
     log_weight : callable
         What the table is around the peak of, with ``tilt * k``: `noise_at` or `weight_at`.
-    context, of, cell
-        Its other arguments: ``of`` has the noise.
+    given, cell
+        Its other arguments.
     start : int
         A possible count, to begin with.
     tilt : float
@@ -124,18 +123,18 @@ def tabulate_count(
     fault : int
         0, or the fault of the noise.
     """
-    largest, nothing = of[1][cell], np.empty(0)
+    largest, nothing = given[2][cell], np.empty(0)
     last = last_count(largest)
     start = min(start, last)
-    base = log_weight(context, of, cell, start)
+    base = log_weight(given, cell, start)
     if not base > -np.inf:
         return start, start, True, True, nothing, nothing, IMPOSSIBLE
-    window = find_window(log_weight, context, of, cell, start, base, tilt, 0, last, ROOM)
+    window = find_window(log_weight, given, cell, start, base, tilt, 0, last, ROOM)
     # Of several that are as likely, the least: wherever the search begins, it is the same.
     peak, below, fault = window.peak, window.lowest - 1, 0
     while peak - below > 1:
         k = (peak + below) // 2
-        if log_weight(context, of, cell, k) - base + tilt * (k - start) >= window.top:
+        if log_weight(given, cell, k) - base + tilt * (k - start) >= window.top:
             peak = k
         else:
             below = k
@@ -145,12 +144,12 @@ def tabulate_count(
     ends = np.array([lowest == 0, highest == last])
     for side in range(2):
         edge, sign, final = (lowest, -1, 0) if side == 0 else (highest, 1, last)
-        if not ends[side] and noise_at(context, of, cell, edge + sign) == -np.inf:
+        if not ends[side] and noise_at(given, cell, edge + sign) == -np.inf:
             ends[side] = True
             # Possible counts beyond it would make this a gap. Concave log-densities have none.
             ahead = 2
             while ahead <= abs(final - edge):
-                if noise_at(context, of, cell, edge + sign * ahead) > -np.inf:
+                if noise_at(given, cell, edge + sign * ahead) > -np.inf:
                     fault = NOT_CONCAVE
                 ahead += max(1, ahead // GAP)
 
@@ -160,13 +159,13 @@ def tabulate_count(
     logs = np.empty(highest - lowest + 1)
     total = 0.0
     for k in range(peak, highest + 1):
-        logs[k - lowest] = total + noise_at(context, of, cell, k)
+        logs[k - lowest] = total + noise_at(given, cell, k)
         if k < highest:
             total += log_ratio(largest, k) + tilt
     total = 0.0
     for k in range(peak - 1, lowest - 1, -1):
         total -= log_ratio(largest, k) + tilt
-        logs[k - lowest] = total + noise_at(context, of, cell, k)
+        logs[k - lowest] = total + noise_at(given, cell, k)
     ratios = np.ones(logs.size)
     for j in range(1, logs.size):
         ratios[j] = np.exp(logs[j] - logs[j - 1])
@@ -218,7 +217,7 @@ def tabulate(
     all_logs, all_ratios = np.empty(1024), np.empty(1024)
     for cell in range(n):
         found = tabulate_count(
-            noise_at, context, (log_noise, largest), cell, counts[cell], 0.0, most
+            noise_at, (log_noise, context, largest), cell, counts[cell], 0.0, most
         )
         anchors[cell], lowest[cell], below[cell], above[cell], logs, ratios, faults[cell] = found
         first, last = starts[cell], starts[cell] + logs.size
@@ -387,7 +386,7 @@ def sum_counts(
             )
         if not complete:
             peak, first, _, _, new_logs, new_ratios, _ = tabulate_count(
-                weight_at, context, (log_noise, largest), cell, anchor, natural, WIDEST
+                weight_at, (log_noise, context, largest), cell, anchor, natural, WIDEST
             )
             if new_logs.size == 0:
                 log_sums[cell:], means[cell:] = -np.inf, 0.0

@@ -27,7 +27,7 @@ def test_a_window_has_all_but_a_bounded_rest(law, drop):
     if law == "heavy tail":
         drop /= 2  # its window is as wide as that allows
     base = float(of(near))
-    window = FIND(lambda c, t, i, k: float(of(k)), None, None, 0, near, base, 0.0, 0, 2**53, drop)
+    window = FIND(lambda c, i, k: float(of(k)), None, 0, near, base, 0.0, 0, 2**53, drop)
     inside = np.arange(window.lowest, window.highest + 1)
     logs = np.asarray(of(inside)) - base
     assert window.top == pytest.approx(logs.max())
@@ -40,15 +40,12 @@ def test_a_window_has_all_but_a_bounded_rest(law, drop):
 
 def terms(exact=(0, 0, 0)):
     """Two leaves and their sum, each with a term of its own."""
-    each, zeros = np.arange(3), np.zeros(3)
     left, right = np.array([-1, -1, 0]), np.array([-1, -1, 1])
-    return Terms(
-        left, right, np.array(exact), np.arange(4), each, np.ones(3), zeros, each, each, each
-    )
+    return Terms(left, right, np.array(exact), np.arange(4))
 
 
 def tabulated(of, near, drop=40.0, tilted=True, **options):
-    def log_weight(context, seen, i, count):
+    def log_weight(context, i, count):
         return float(of[i](count))
 
     return TABULATE(log_weight, np.zeros(3), terms(**options), np.array(near), drop, tilted)

@@ -21,9 +21,8 @@ def noise():
     function = Composite([k, released], [ps.neg(ps.sqr((k - released) / ps.constant(1.8)))])
     each, zeros = np.arange(N_COUNTS), np.zeros(N_COUNTS, dtype=np.int64)
     ones = np.ones(N_COUNTS)
-    nodes = (zeros - 1, zeros - 1, zeros)
     of_terms = (np.arange(N_COUNTS + 1), each, ones, 0 * ones, zeros, each, each)
-    arrays = (RELEASED, *nodes, *of_terms)
+    arrays = (RELEASED, *of_terms)
     return (TermFunction(function, 1, 1),), [*map(pt.constant, arrays)]
 
 
