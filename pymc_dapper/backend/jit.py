@@ -56,7 +56,6 @@ class JitFunction:
         takes, outputs = by_address(inputs, outputs)
         specs = [In(x, borrow=True, mutable=isinstance(x.type, RandomGeneratorType)) for x in takes]
         self._by_address = bool(takes) and takes[0].type != inputs[0].type
-        self._rng: Any = None
         results = [Out(x, borrow=True) for x in outputs]
         with model, warnings.catch_warnings():
             # A distribution that numba can't draw from is drawn from in Python, only slower.
@@ -82,11 +81,7 @@ class JitFunction:
 
     def handed(self, rng: np.random.Generator) -> Any:
         """Return what compiled code is handed for a generator: itself, or its address."""
-        if not self._by_address:
-            return rng
-        if rng is not self._rng:
-            self._rng, self._at = rng, switch.found()["generators"].address_of(rng)
-        return self._at
+        return switch.found()["generators"].address_of(rng) if self._by_address else rng
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the machine code behind; what can't be accelerated here can't be elsewhere."""
@@ -97,7 +92,6 @@ class JitFunction:
         """Compile again."""
         switch.failed |= state["given_up"]
         self._function, self._by_address = state["_function"], state["_by_address"]
-        self._rng = None
         self.jitted = self._function.vm.jit_fn
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
@@ -13,7 +12,7 @@ from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
-from pymc_dapper.graphs.rebuild import as_function, rebuild, same_function
+from pymc_dapper.graphs.rebuild import rebuild
 
 TOLERANCE = 1e-6
 """Relative difference of two log-density ratios that rounding may leave."""
@@ -23,19 +22,12 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     """Refuse a conditional whose density ratios differ from the model's.
 
     Between two values of theta, given everything else, both must be the same. They are compared
-    at a draw of everything else from the prior, if there is one, and else at the given point. Of
-    conditionals that are the same function, such as those of several tables, one is compared.
+    at a draw of everything else from the prior, if there is one, and else at the given point.
     """
-    graphs, values = _written(conditional), conditional.view.values.values()
-    read = [*conditional.parameters, *conditional.to_values]
-    form = as_function([*read, *graphs], [*conditional.thetas, *conditional.values])
     family = conditional.family
-    compared = answer(conditional.model, ("compared", family), list[Any])
-    if any(same_function(form, known) for known in compared):
-        return
     names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
     rng = np.random.default_rng(0)
-    log_density = _log_density(conditional, graphs)
+    log_density = _log_density(conditional, _written(conditional))
     model = conditional.model
     draw = partial(draw_values, conditional.view, model.free_RVs, np.random.default_rng(0), {})
     drawn = answer(model, "a draw from the prior", draw)
@@ -67,8 +59,6 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
                 "has been sampled. Either a rule registered with `conjugate_rule` is wrong, or "
                 "this is a fault of pymc_dapper's: please report the model"
             )
-        if {*form[0]} <= {*conditional.thetas, *values}:  # of other data, not all may be possible
-            compared.append(form)
         return
 
 

@@ -15,7 +15,6 @@ from pytensor.graph.replace import vectorize_graph
 from pytensor.tensor.linalg import cholesky, solve_triangular
 from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable
-from scipy.linalg.lapack import dgeqrf, dtrtrs
 
 from pymc_dapper.conjugacy.children import Child
 from pymc_dapper.conjugacy.families import Family, drawn_by
@@ -185,17 +184,10 @@ def _whiten(
 
 def draw_joint(rng: np.random.Generator, slopes_and_residuals: np.ndarray) -> np.ndarray:
     """Draw from the joint normal of density exp(-|residuals + slopes' theta|^2 / 2)."""
-    # By the QR decomposition of the slopes: their products would square the condition number. And
-    # by LAPACK from SciPy: numba takes ten times as long to compile products as all the rest.
-    dim = len(slopes_and_residuals) - 1
-    triangle, _, _, info = dgeqrf(slopes_and_residuals.T)
-    if info == 0:
-        # |residuals + slopes' theta| = |R theta + q| up to a constant.
-        towards = rng.standard_normal(dim) - triangle[:dim, dim]
-        theta, info = dtrtrs(triangle[:dim, :dim], towards)
-    if info:
-        raise np.linalg.LinAlgError("the precision of a joint normal isn't positive definite")
-    return theta
+    # By the QR decomposition of the slopes: their products would square the condition number.
+    dim, triangle = len(slopes_and_residuals) - 1, np.linalg.qr(slopes_and_residuals.T, mode="r")
+    # |residuals + slopes' theta| = |R theta + q| up to a constant.
+    return np.linalg.solve(triangle[:dim, :dim], rng.standard_normal(dim) - triangle[:dim, dim])
 
 
 ENTRYWISE = Family(

@@ -58,13 +58,6 @@ def rebuild[V: Variable](
     return [new.get(graph, graph) for graph in graphs]
 
 
-def as_function(graphs: Sequence[Variable], first: Sequence[Variable] = ()) -> Graph:
-    """Return graphs as a function of ``first`` and of all else that they depend on, in order."""
-    used = dict.fromkeys(x for node in io_toposort(list(first), list(graphs)) for x in node.inputs)
-    given = (x for x in used if x.owner is None and not isinstance(x, Constant))
-    return list(dict.fromkeys([*first, *given])), list(graphs)
-
-
 def same_function(one: Graph, other: Graph) -> bool:
     """Whether two graphs compute the same, each from its own inputs."""
     types, others = ([x.type for each in graph for x in each] for graph in (one, other))

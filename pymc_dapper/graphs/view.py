@@ -217,11 +217,6 @@ class Reading:
         """The model of the reading."""
         return self.view.model
 
-    @property
-    def dim_lengths(self) -> dict[str, int]:
-        """Lengths of the model's dims at the time of reading; constants in the graphs."""
-        return self.view.dim_lengths
-
     def names(self, values: Iterable[Variable]) -> list[str]:
         """Return the model's names of variables, given the stand-ins for their values."""
         names = {value.name: rv.name for value, rv in self.model.values_to_rvs.items()}

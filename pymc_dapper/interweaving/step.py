@@ -209,15 +209,6 @@ class InterweaveStep(Step):
         names = self._quoted(self._reading.records or self._reading.parameters)
         return Given(state, SharedData(reading, f"the InterweaveStep for {names}"))
 
-    def _add_kind(self, reading: NonCentredModel, given: Given, checked: CheckedNoise) -> None:
-        moving = (*reading.moving, *reading.numbers)
-        dim = int(sum(np.prod(x.type.shape) for x in moving))
-        move, costs = compile_moves(reading, compile_kwargs=self._options)
-        names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
-        kind = Kind(reading, move, costs, given, dim, names)
-        self._check_compiled(kind, checked)
-        self._kinds.append(kind)
-
     def _kind(self, which: int) -> Kind:
         """Return a kind of moves; it may be compiled when it is first needed."""
         while which >= len(self._kinds):
@@ -232,7 +223,12 @@ class InterweaveStep(Step):
             of_noise = len(self._kinds) > 1
             reading = read_frame(reading, self._framed, self._point, of_noise)
             given = self._given_of(reading)
-        self._add_kind(reading, given, checked or check_noise(reading, self._point))
+        dim = int(sum(np.prod(x.type.shape) for x in (*reading.moving, *reading.numbers)))
+        move, costs = compile_moves(reading, compile_kwargs=self._options)
+        names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
+        kind = Kind(reading, move, costs, given, dim, names)
+        self._check_compiled(kind, checked or check_noise(reading, self._point))
+        self._kinds.append(kind)
         if given is not self._given:
             self._givens = [*self._givens, given]
 

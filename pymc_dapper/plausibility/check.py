@@ -7,7 +7,7 @@ that range isn't bounded, it is compared with data sets drawn from the prior.
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import combinations
 from math import prod
 
@@ -84,11 +84,11 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
         for x, drawn in zip(found, draws, strict=True)
     ]
     released, exact = told[: len(releases)], told[len(releases) :]
-    comparisons, noise_law = [], cache(NoiseLaw)  # tables with the same noise share its law
+    comparisons = []
     for k, release in enumerate(releases):
         extremes = partial(at_extremes, model, release.statistic, values)
         others = [*exact, *(x for i, x in enumerate(released) if i != k)]
-        comparison = _Comparison(release, draws[k], latent, extremes, others, noise_law)
+        comparison = _Comparison(release, draws[k], latent, extremes, others)
         complaint = comparison.complaint()
         if complaint is not None:
             warnings.warn(
@@ -135,7 +135,6 @@ class _Comparison:
         latent: str,
         extremes: Callable[[], list[np.ndarray]],
         told: Sequence[Told],
-        noise_law: Callable[..., NoiseLaw],
     ):
         self.release = release
         self._extremes = extremes
@@ -149,7 +148,7 @@ class _Comparison:
         draws = draws.reshape(n_draws, *(1,) * (len(self._shape) - len(each)), *each)
         draws = np.broadcast_to(draws, (n_draws, *self._shape))
         self._draws = draws.reshape(n_draws, prod(self._shape))
-        self._noise = noise_law(release.noise, self._shape)
+        self._noise = NoiseLaw(release.noise, self._shape)
         self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
         self._sums = None
         if self._noise.deviations is not None and n_draws and self._noise.size > 1:
@@ -212,7 +211,7 @@ class _Comparison:
 
     def _too_far(self, distance: np.ndarray) -> np.ndarray:
         """Find entries whose distance from the statistic's range isn't explained by chance."""
-        far = distance > MOST_DEVIATIONS * self._noise.known_deviations
+        far = distance > MOST_DEVIATIONS * self._noise.deviations
         return far & (self._noise.drop(distance) > LEAST_DROP + np.log(self._noise.size))
 
     def _at(self, k: int) -> str:
@@ -300,7 +299,7 @@ class _KnownSums:
     """Sums of a statistic that are the same in all data sets, such as the total of a table."""
 
     def __init__(self, draws: np.ndarray, noise: NoiseLaw):
-        self._noise, deviations = noise, noise.known_deviations
+        self._noise, deviations = noise, noise.deviations
         totals = draws.sum(axis=1)
         self._deviation = float(np.sqrt(np.sum(deviations**2)))
         seen = draws.any(axis=0)
@@ -332,7 +331,7 @@ class _KnownSums:
                     f"noise standard deviations from {self._total:.6g}, what they come to in all "
                     "data sets"
                 )
-        scaled = (released - self._centre) / self._noise.known_deviations
+        scaled = (released - self._centre) / self._noise.deviations
         distance = float(np.linalg.norm(self._fixed @ scaled))
         if self._too_far(distance - np.sqrt(len(self._fixed))):
             return (
@@ -345,7 +344,7 @@ class _KnownSums:
         if not distance > MOST_DEVIATIONS:
             return False
         # With heavy tails, a single entry may explain the whole distance.
-        return bool(self._noise.drop(distance * self._noise.known_deviations).min() > LEAST_DROP)
+        return bool(self._noise.drop(distance * self._noise.deviations).min() > LEAST_DROP)
 
 
 def _number(lowest: float, highest: float) -> str:

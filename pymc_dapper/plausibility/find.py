@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,7 @@ class ModelRelease:
     highest: np.ndarray
     """Lower and upper limit of each noisy value. Both are the released value, unless it was
     clamped, suppressed or published by another rule."""
-    noise: Callable[[np.ndarray], np.ndarray] | None
+    noise: Any
     """``noise(difference) -> ndarray``: the log-density of the noise, for each entry or as a
     sum. None if the statistic is known exactly."""
 
@@ -87,16 +86,12 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
     as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
     latent = {model.values_to_rvs[value] for value in values}
 
-    @cache
-    def noise_of(mechanism: Any, ndim: int) -> Callable[..., np.ndarray]:
-        difference = pt.tensor("noise", dtype="float64", shape=(None,) * ndim)
-        return _function(model, [difference], mechanism.noise_logp(difference))
-
     for variable in (*model.potentials, *model.observed_RVs):
         mechanism = getattr(variable.tag, "mechanism", None)
         if mechanism is not None and hasattr(mechanism, "noise_logp") and not mechanism.unknown:
             statistic, data = variable.tag.statistic, variable.tag.released
-            noise = noise_of(mechanism, data.type.ndim)
+            difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
+            log_density = mechanism.noise_logp(difference)
             value = _function(model, [], data)()
             lowest, highest = mechanism.noisy_range(value)
         else:
@@ -107,7 +102,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
             statistic, data, difference, log_density = found
             [statistic] = rebuild([statistic], as_random)
             lowest = highest = _function(model, [], data)()
-            noise = _function(model, [difference], log_density)
+        noise = _function(model, [difference], log_density)
         entered = latent.intersection(ancestors([statistic]))
         [statistic] = rebuild([statistic], constants)  # which makes variables with dims anew
         if entered:

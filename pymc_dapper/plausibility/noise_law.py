@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import cached_property
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -38,12 +39,6 @@ class NoiseLaw:
         return can_be_told and bool(np.all(np.isfinite(self._top)))
 
     @property
-    def known_deviations(self) -> np.ndarray:
-        """The standard deviations, of noise that has them."""
-        assert self.deviations is not None
-        return self.deviations
-
-    @property
     def is_normal(self) -> bool:
         """Whether the log-density falls with the square of the distance."""
         if self.deviations is None:
@@ -66,7 +61,7 @@ class NoiseLaw:
         return np.nan_to_num(drops, nan=np.inf, posinf=np.inf)
 
     @cached_property
-    def deviations(self) -> np.ndarray | None:
+    def deviations(self) -> Any:
         """The noise's standard deviations, by quadrature.
 
         None if the noise has none: its density isn't highest at zero, or the statistic is known

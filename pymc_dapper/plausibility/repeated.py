@@ -47,7 +47,7 @@ def check_repeated(
     if not noise.is_whole and exact.any():
         width[exact] = step_of(lowest[exact])
     # Computed for normal noise; other noise gives about the same.
-    each = np.minimum(width / (2 * np.sqrt(np.pi) * noise.known_deviations), 1.0)
+    each = np.minimum(width / (2 * np.sqrt(np.pi) * noise.deviations), 1.0)
     chance = float(np.prod(each))
     how_often = "never agree"
     if chance:

@@ -124,7 +124,7 @@ def check_adjusted(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldS
     if told.exact and noise.is_normal and released[entries].all():
         return
     step = 1.0 if noise.is_whole else step_of(released[entries])
-    spread = np.array([np.sqrt(np.sum(noise.known_deviations[each] ** 2)) for each in places])
+    spread = np.array([np.sqrt(np.sum(noise.deviations[each] ** 2)) for each in places])
     chance = float(np.prod(np.minimum(step / (np.sqrt(2 * np.pi) * spread), 1.0)))
     if chance > LIKELY:
         return

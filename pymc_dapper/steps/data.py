@@ -47,7 +47,7 @@ class SharedData:
 
     def _check_dims(self) -> None:
         lengths = dim_lengths(self._reading.model)
-        for name, old in self._reading.dim_lengths.items():
+        for name, old in self._reading.view.dim_lengths.items():
             new = lengths[name]
             if new != old:
                 raise self._changed(f"the dim '{name}' had length {old}", f"length {new}")

@@ -113,7 +113,6 @@ class GibbsStep(CompoundStep):
         self._left, self._longest = n_iterations, FIRST_BLOCK
         self._seconds = float("inf")
         self._block: _Block | None = None
-        self._waits_for = self.methods[0]
         self._at_most: int | None = None
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
@@ -176,10 +175,9 @@ class GibbsStep(CompoundStep):
         ahead = self._left
         if self._at_most == 0 or (ahead < FEWEST and not self._loops):
             return 0
-        for step in (self._waits_for, *self.methods):
+        for step in self.methods:
             ahead = min(ahead, step.ordinary() if isinstance(step, Step) else 0)
             if ahead < 2:
-                self._waits_for = step  # it is asked first the next time
                 return 0
         if self._at_most is None:
             size = sum(np.asarray(x).nbytes for x in point.values())

@@ -12,6 +12,9 @@ from pymc_dapper.table_trees.kernels import GIVE, RESIZE, SWAP
 from pymc_dapper.table_trees.layout import Fixed, Moves
 from pymc_dapper.table_trees.start import Entries, entries_of, state_of
 
+VISITS = 4
+"""How often a sweep proposes to change the total of each block, by each kind of moves."""
+
 
 class Margin(NamedTuple):
     """Counts that are kept: of some areas, by class of cells."""
@@ -27,7 +30,6 @@ class Plan(NamedTuple):
     draws: int
     tune: int
     thin: int
-    visits: int
     margins: dict[str, Margin]
     folder: Path | None
     every: int
@@ -104,7 +106,7 @@ def run(
     state = state_of(fixed, released, now)
     while done < plan.draws:
         for _ in range(plan.thin if done >= 0 else 1):
-            compiled.sweep(rng, fixed, state, plan.visits, moves, made)
+            compiled.sweep(rng, fixed, state, VISITS, moves, made)
         if done >= 0:
             for name, margin in plan.margins.items():
                 compiled.tally(fixed, state.people, margin.rows, margin.classes, tallies[name])

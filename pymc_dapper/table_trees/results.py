@@ -118,7 +118,7 @@ def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:
     mine = {
         "data": _digest(plan.margins, data),
         "keep": list(plan.margins),
-        **{name: getattr(plan, name) for name in ("draws", "tune", "thin", "visits", "every")},
+        **{name: getattr(plan, name) for name in ("draws", "tune", "thin", "every")},
         "chains": chains,
         "seed": entropy,
     }

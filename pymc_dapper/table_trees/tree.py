@@ -149,7 +149,6 @@ class TableTree:
         tune: int = 200,
         chains: int = 2,
         thin: int = 1,
-        visits: int = 4,
         random_seed: Any = None,
         executor: Executor | None = None,
         results: str | Path | None = None,
@@ -170,10 +169,6 @@ class TableTree:
             Number of chains.
         thin : int, default 1
             Sweeps for each draw.
-        visits : int, default 4
-            How often a sweep proposes to change the total of each block, by each kind of moves. It
-            visits pairs of cells of a group twice for each person in it, and proposes another place
-            to every other person where totals are known.
         random_seed : int, Generator, ..., optional
             The same seed gives the same draws with any executor. Needed to go on.
         executor : Executor, optional
@@ -204,7 +199,6 @@ class TableTree:
             whole_number(draws, "draws", at_least=1),
             whole_number(tune, "tune", at_least=0),
             whole_number(thin, "thin", at_least=1),
-            whole_number(visits, "visits", at_least=1),
             self._margins(keep),
             None if results is None else Path(text(str(results), "results")),
             whole_number(every, "every", at_least=1),

@@ -56,13 +56,3 @@ def test_present_data_are_compared():
         pm.set_data({"weight": [1.0, 2.0, 3.0]})
     with pytest.warns(UserWarning, match="released 7000 is"):
         check(model, "x", "3 records")
-
-
-def test_tables_with_the_same_noise_share_its_law():
-    mechanism, other = pmd.GaussianMechanism(3.0), pmd.GaussianMechanism(4.0)
-    with pm.Model() as model:
-        x = pm.Bernoulli("x", 0.5, shape=10)
-        for k, each in enumerate((mechanism, mechanism, other)):
-            each.potential(f"t{k}", x[k:].sum(), released=5.0)
-    one, same, another = find_releases(model, model.value_vars)
-    assert one.noise is same.noise is not another.noise

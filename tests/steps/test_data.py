@@ -23,7 +23,9 @@ def model():
 
 def data_of(model):
     shared = [model["design"], model["released"]]
-    return SharedData(SimpleNamespace(model=model, data=shared, dim_lengths={"person": 3}))
+    return SharedData(
+        SimpleNamespace(model=model, data=shared, view=SimpleNamespace(dim_lengths={"person": 3}))
+    )
 
 
 def test_changed_data_are_reported_and_taken_over(model):

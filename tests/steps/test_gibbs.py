@@ -442,10 +442,3 @@ def test_a_loop_that_cannot_be_made_is_done_without(model, steps, expected, monk
 def test_what_is_no_list_of_steps_is_refused(wrong):
     with pytest.raises(TypeError, match="GibbsStep takes a list of steps"):
         GibbsStep(wrong)
-
-
-def test_the_step_that_is_not_ordinary_is_asked_first(model, steps):
-    """In each iteration of a chain that moves by interweaving, say: asking takes time."""
-    step = begun(GibbsStep(steps))
-    chain_of(step, model, TUNE - 1)
-    assert step._waits_for is steps[2]  # tunes its moves

@@ -15,7 +15,6 @@ from inspect import getsource
 from logging import getLogger
 from pathlib import Path
 from traceback import walk_tb
-from types import ModuleType
 from typing import Any
 
 import numba
@@ -68,7 +67,8 @@ def found() -> dict[str, Any]:
     for name, module in MODULES.items():
         try:
             modules[name] = import_module(module)
-            unlike = [x for x, looked in _looked(modules[name]).items() if look_of(x) not in looked]
+            looks = getattr(modules[name], "LOOKED", {})
+            unlike = [x for x, looked in looks.items() if look_of(x) not in looked]
         except (ImportError, AttributeError, TypeError, OSError, numba.NumbaError) as error:
             unlike = [f"{error}"]
         if unlike:
@@ -77,10 +77,6 @@ def found() -> dict[str, Any]:
     if missing:
         _tell(f"they rely on what has changed in another library: {'; '.join(missing)}")
     return modules
-
-
-def _looked(module: ModuleType | None) -> dict[str, set[str]]:
-    return getattr(module, "LOOKED", {})
 
 
 def look_of(name: str) -> str:

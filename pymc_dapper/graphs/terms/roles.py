@@ -7,7 +7,7 @@ change.
 """
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pytensor.tensor as pt
@@ -134,21 +134,21 @@ def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:
     return vector[pt.constant(indices)]
 
 
-def take(role: Role, indices: Indices, shape: tuple[int, ...]) -> Role:
+def take[R: Role](role: R, indices: Indices, shape: tuple[int, ...]) -> R:
     """Take entries of a variable with a role by their (flat) indices, with repetition."""
     indices = np.asarray(indices, dtype=np.int64).ravel()
+    taken: Any = role
     match role:
         case Linear():
             offset = take_values(role.offset.ravel(), indices).reshape(shape)
-            return Linear(shape, role.matrix[indices], offset)
+            taken = Linear(shape, role.matrix[indices], offset)
         case Entrywise():
-            if shape == role.shape and np.array_equal(indices, np.arange(size(shape))):
-                return role
-            return _take_entries(role, indices, shape)
+            if shape != role.shape or not np.array_equal(indices, np.arange(size(shape))):
+                taken = _take_entries(role, indices, shape)
         case Reduced():
             parts = [_take_targets(part, indices, size(role.shape)) for part in role.parts]
-            return Reduced(shape, role.kind, tuple(parts))
-    return role
+            taken = Reduced(shape, role.kind, tuple(parts))
+    return taken
 
 
 def _take_entries(role: Entrywise, indices: Indices, shape: tuple[int, ...]) -> Entrywise:
@@ -179,5 +179,4 @@ def part_of(part: Part, terms: Indices, targets: Indices) -> Part:
     """Choose terms, with repetition, and their targets."""
     terms = np.asarray(terms, dtype=np.int64)
     chosen = take(part.terms, terms, (len(terms),))
-    assert isinstance(chosen, Entrywise)
     return Part(chosen, np.asarray(targets, dtype=np.int64))

@@ -196,9 +196,7 @@ class CountWalk:
         """Read a variable as a function of its entries, broadcast to a shape."""
         if isinstance(role, Entrywise):
             indices = np.broadcast_to(all_indices(role.shape), shape)
-            spread = take(role, indices, shape)
-            assert isinstance(spread, Entrywise)
-            return spread
+            return take(role, indices, shape)
         constant = linear.single_value(x)
         if constant is not None:
             return Entrywise(shape, constant, {}, {})
@@ -242,7 +240,6 @@ class CountWalk:
             if size(shape) > size(role.shape) and size(shape) * _entries_of(role) > MOST_ENTRIES:
                 return None
             spread = take(role, np.broadcast_to(all_indices(role.shape), shape), shape)
-            assert isinstance(spread, Reduced)
             return spread if role.kind == kind else None
         if isinstance(role, Fixed) and not self._keeps_fixed:
             return Reduced(shape, kind)
@@ -408,7 +405,6 @@ class CountWalk:
                 return None
             here = np.flatnonzero((positions >= start) & (positions < start + size(inside)))
             chosen = take(reduced, positions[here] - start, (len(here),))
-            assert isinstance(chosen, Reduced)
             parts += [
                 part_of(part, np.arange(len(part.targets)), here[part.targets])
                 for part in chosen.parts
