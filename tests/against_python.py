@@ -31,10 +31,14 @@ def assert_same_in_python(step, function, point, n_steps=40):
         accept_inplace=True,
         on_unused_input="ignore",
     )
-    compiled, made = function.jitted, []
+    compiled, handed, made, rngs = function.jitted, function.handed, [], []
+
+    def noting(rng):
+        rngs.append(rng)
+        return handed(rng)
 
     def both(*arguments):
-        given = [function._rng, *arguments[1:]] if at else arguments
+        given = [rngs[-1], *arguments[1:]] if at else arguments
         expected = in_python(*copy.deepcopy(given))
         made.append(compiled(*arguments))
         for x, y in zip(made[-1], expected, strict=True):
@@ -42,13 +46,13 @@ def assert_same_in_python(step, function, point, n_steps=40):
             np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-11)
         return made[-1]
 
-    function.jitted = both
+    function.jitted, function.handed = both, noting
     try:
         step.setup_chain(np.random.default_rng(1), tune=n_steps // 2, draws=n_steps)
         for _ in range(n_steps):
             point, _ = step.step(point)
     finally:
-        function.jitted = compiled
+        function.jitted, function.handed = compiled, handed
     assert len(made) >= n_steps
     # Not always the same.
     assert any(np.any(x != y) for x, y in zip(made[-1], made[-2], strict=True))

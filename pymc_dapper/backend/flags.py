@@ -5,20 +5,13 @@ thread may have set meanwhile, and which would then stay.
 """
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
-
-from pytensor import config
 
 _lock = Lock()
 _changed: dict[tuple[Any, str], tuple[Any, int]] = {}
 """By setting: its original value, and how many contexts have changed it."""
-
-
-def changed_flag(name: str, value: Any) -> AbstractContextManager[None]:
-    """Change a setting of PyTensor's; see :func:`changed`."""
-    return changed(config, name, value)
 
 
 @contextmanager

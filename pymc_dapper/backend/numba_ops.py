@@ -22,7 +22,7 @@ from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.entries import CellOf, EntryOf, LookUp
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 
-__all__ = ["compiles", "draws", "from_source", "function_of", "numba_function", "numba_njit"]
+__all__ = ["compiles", "draws", "from_source", "function_of", "given_once", "numba_njit"]
 
 MODEL_PARTS: WeakKeyDictionary[Callable, FrozenFunctionGraph | Composite] = WeakKeyDictionary()
 """Contents of the functions of a model's graphs."""
@@ -99,6 +99,16 @@ def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> 
         function, key = whole.compiled(part, name, squeeze=True)
     MODEL_KEYS[function], MODEL_PARTS[function] = key, part
     return function
+
+
+def given_once(kernel: Any, function: Any, of: Any, signature: Any) -> Callable:
+    """Compile a kernel once for all models, and give it a function of one.
+
+    Arguments are those of :func:`pymc_dapper.backend.accelerate.given_function`.
+    """
+    key = kernel_key(kernel)
+    assert key is not None  # it has nothing of a model
+    return accelerate.given_function(kernel, function, of, signature, key)
 
 
 def from_source(source: str, name: str, **names: Any) -> Callable:

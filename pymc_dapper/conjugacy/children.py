@@ -71,7 +71,7 @@ def read_children(
         read.
     """
     model, stand_ins = view.model, set(parameters.values())
-    names = _names(list(parameters))
+    names = " and ".join(f"'{rv.name}'" for rv in parameters)
 
     def read(graphs: Sequence[Variable]) -> list[TensorVariable]:
         return inline_symbolic_ops(view.at_values(graphs, parameters))
@@ -123,10 +123,6 @@ def _parameters_of(rv: TensorVariable) -> Sequence[Variable] | None:
     except ValueError:  # it has no signature
         return None
     return parameters
-
-
-def _names(rvs: Sequence[TensorVariable]) -> str:
-    return " and ".join(f"'{rv.name}'" for rv in rvs)
 
 
 @dataclass(frozen=True, eq=False)

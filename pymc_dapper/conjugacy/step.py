@@ -154,7 +154,8 @@ class ConjugateStep(Step):
         lines = []
         for conditional in self._conditionals:
             names = ", ".join(rv.name for rv in conditional.rvs)
-            there = {rv.name: f"the first {n.name} of {rv.name}" for rv, n in _present(conditional)}
+            present = conditional.present.items()
+            there = {rv.name: f"the first {n.name} of {rv.name}" for rv, n in present}
             children = ", ".join(there.get(name, name) for name in conditional.children)
             children = children or "nothing: it is drawn from its prior"
             lines.append(f"{names} ~ {conditional.family.name}, given {children}")
@@ -179,7 +180,7 @@ class _Draws:
             drawn.update(zip(conditional.values, values, strict=True))
             data.update(conditional.data)
         self._model, self._outputs = view.model, list(drawn.values())
-        listed = ", ".join(_names(conditional) for conditional in conditionals)
+        listed = ", ".join(f"'{rv.name}'" for x in conditionals for rv in x.rvs)
         shared = SharedData(Reading(view, data), f"ConjugateStep for {listed}")
         others = view.values_in(self._outputs)
         self.given = Given(others, shared)
@@ -207,12 +208,3 @@ def _drawn(
         rng, flat = Drawn(family.kernel, width)(rng, length, *(x.flatten() for x in parameters))
     thetas = dict(zip(conditional.thetas, split(flat, shapes), strict=True))
     return rng, rebuild(conditional.to_values, {**known, **thetas})
-
-
-def _present(conditional: Conditional) -> list[tuple[TensorVariable, TensorVariable]]:
-    """Return children with absent rows, and the number of present ones."""
-    return [(rv, n) for rv, n in conditional.present.items() if rv.name in conditional.children]
-
-
-def _names(conditional: Conditional) -> str:
-    return ", ".join(f"'{rv.name}'" for rv in conditional.rvs)

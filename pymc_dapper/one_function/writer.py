@@ -2,10 +2,9 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from pytensor import config
@@ -42,11 +41,9 @@ class Other:
         self.name = name
 
 
-@dataclass(frozen=True)
-class Written:
+class Written(NamedTuple):
     """A function as source."""
 
-    name: str
     source: str
     """Its definition."""
     names: dict[str, Any]
@@ -83,15 +80,14 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
         # In this module's name: numba's cache looks for the module of a function.
         identity = (source, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
         key = sha256(repr(identity).encode()).hexdigest()
-    return Written(name, source, {"np": np, "__name__": __name__, **code.names}, key)
+    return Written(source, {"np": np, "__name__": __name__, **code.names}, key)
 
 
 def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
     """Make a numba function of a graph, and its cache key, as PyTensor's backend does."""
-    text = write(graph, name, squeeze=squeeze)
-    names = dict(text.names)
-    python = compile_numba_function_src(text.source, text.name, names, cache_key=text.key)
-    return numba_njit(python, error_model="numpy"), text.key
+    source, names, key = write(graph, name, squeeze=squeeze)
+    python = compile_numba_function_src(source, name, names, cache_key=key)
+    return numba_njit(python, error_model="numpy"), key
 
 
 def _argument(code: Code, x: Variable, name: str) -> Any:
@@ -154,7 +150,8 @@ def _evaluate(code: Code, graph: AbstractFunctionGraph, inputs: Sequence[Any]) -
         inputs = [value(x) for x in step.inputs]
         if isinstance(step.op, Part):
             if step.op not in functions:
-                functions[step.op] = _function_of_parts(code, step.op.graph)
+                function = compiled(step.op.graph, "repeated", squeeze=True)
+                functions[step.op] = code.refer("r", *function)
             outputs = _called(code, functions[step.op], step, inputs)
         else:
             outputs = _apply(code, step, inputs)
@@ -206,13 +203,9 @@ def _function_of(code: Code, node: Apply) -> str:
     """Refer to PyTensor's function of an operation."""
     function, key = numba_funcify_ensure_cache(node.op, node=node)
     if key is not None:  # PyTensor's key is of the operation, whatever its inputs
-        key = f"{key} {[(x.type.ndim, x.type.dtype) for x in _arrays(node)]}"
+        arrays = (x for x in node.inputs if isinstance(x.type, DenseTensorType))
+        key = f"{key} {[(x.type.ndim, x.type.dtype) for x in arrays]}"
     return code.refer("f", function, key)
-
-
-def _function_of_parts(code: Code, graph: AbstractFunctionGraph) -> str:
-    """Refer to the function that all parts of a graph are that are alike."""
-    return code.refer("r", *compiled(graph, "repeated", squeeze=True))
 
 
 def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
@@ -239,7 +232,3 @@ def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
         else:
             outputs.append(Other(result))
     return outputs
-
-
-def _arrays(node: Apply) -> list[Variable]:
-    return [x for x in node.inputs if isinstance(x.type, DenseTensorType)]

@@ -5,7 +5,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
 
-from pymc_dapper.backend.flags import changed_flag
+from pytensor import config
+
+from pymc_dapper.backend.flags import changed
 from pymc_dapper.backend.jit import cache_folder, numba_by_default, numba_mode
 from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.graphs.asked_once import asked_once
@@ -125,7 +127,7 @@ def without_traces() -> AbstractContextManager[None]:
     PyTensor's errors show these lines, but ours would mean nothing to a user. The model's own lines
     are kept.
     """
-    return changed_flag("traceback__limit", 0)
+    return changed(config, "traceback__limit", 0)
 
 
 def without_c_compiler(*, unless: bool = False) -> AbstractContextManager[None]:
@@ -134,7 +136,7 @@ def without_c_compiler(*, unless: bool = False) -> AbstractContextManager[None]:
     Half a second for each operation: constants of a graph, and loops in that of an initial point.
     Functions that a user wants compiled in another way than ours may need it.
     """
-    return nullcontext() if unless else changed_flag("cxx", "")
+    return nullcontext() if unless else changed(config, "cxx", "")
 
 
 def whole_graphs(*, unless: bool = False) -> AbstractContextManager[None]:
@@ -145,7 +147,7 @@ def whole_graphs(*, unless: bool = False) -> AbstractContextManager[None]:
     """
     if unless or not numba_by_default():
         return nullcontext()
-    return changed_flag("mode", numba_mode(None))
+    return changed(config, "mode", numba_mode(None))
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

@@ -160,15 +160,9 @@ class _CheckedDraw:
         at_new = rebuild(list(factors.values()), dict(zip(own, new, strict=True)))
         checks = [*new, *(x.sum().astype("float64") for x in at_new)]
 
-        # From the chain's values to natural ones, if PyMC transforms a variable.
-        transformed = [rv for rv in model.free_RVs if model.rvs_to_transforms[rv] is not None]
-        self._transformed = [rv.name for rv in transformed]
-        self._untransformed = [
-            (rv.name, model.rvs_to_values[rv].name)
-            for rv in model.free_RVs
-            if rv not in transformed
-        ]
-        naturals = view.at_values(transformed)
+        # From the chain's values to natural ones.
+        self._free_names = [rv.name for rv in model.free_RVs]
+        naturals = view.at_values(model.free_RVs)
 
         outputs = [*checks, *naturals]
         reading = Reading(view, view.data_in(outputs))
@@ -180,13 +174,10 @@ class _CheckedDraw:
 
     def natural(self, point: PointType) -> dict[str, np.ndarray]:
         """Give all free variables in their natural space, as arrays that can't be written to."""
-        named = {name: np.asarray(point[value]).view() for name, value in self._untransformed}
-        if self._transformed:
-            values = self._naturals(*self.given(point))
-            named.update(zip(self._transformed, map(np.asarray, values), strict=True))
-        for value in named.values():
+        values = [np.asarray(x).view() for x in self._naturals(*self.given(point))]
+        for value in values:
             value.flags.writeable = False
-        return named
+        return dict(zip(self._free_names, values, strict=True))
 
     def to_values(self, drawn: Any, point: PointType) -> PointType:
         """Check a draw, and turn it into values of the value variables."""

@@ -116,7 +116,8 @@ def once_more_without[R](work: Callable[[], R]) -> R:
         if _all_off() or not _failed_within(error):
             raise
         failed, done = True, False
-        _forget_incomplete()
+        if (module := found()["deferred_libraries"]) is not None:
+            module.forget_incomplete()
         try:
             result = work()
             done = True
@@ -134,10 +135,3 @@ def _failed_within(error: Exception) -> bool:
     ours = [file for file in files if PACKAGE in file.parents and file not in PASSED_THROUGH]
     by_numba = any(NUMBA in file.parents for file in files)
     return by_numba or (bool(ours) and not {*FOLDERS}.isdisjoint(ours[-1].parents))
-
-
-def _forget_incomplete() -> None:
-    """Make numba compile again what an acceleration has left incomplete."""
-    module = found()["deferred_libraries"]
-    if module is not None:
-        module.forget_incomplete()

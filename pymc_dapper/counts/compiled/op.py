@@ -12,12 +12,10 @@ from numba import njit, types
 from pytensor.graph.basic import Apply, Variable
 from pytensor.scalar.basic import Composite
 
-from pymc_dapper.backend.accelerate import given_function
 from pymc_dapper.backend.draws import fill_uniform
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
-from pymc_dapper.backend.kernel_key import kernel_key
-from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
+from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, given_once, numba_njit
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
 from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, terms_of, unpack
@@ -127,9 +125,7 @@ class OfTerms(KernelOp):
 
     def given_to(self, kernel: Any, returned: Any, *takes: Any) -> Callable:
         """Compile a kernel once for all models, and give it the function of this model's terms."""
-        key = kernel_key(kernel)
-        assert key is not None  # it has nothing of a model
-        return given_function(kernel, self.log_weight(), LOG_WEIGHT, returned(*takes), key)
+        return given_once(kernel, self.log_weight(), LOG_WEIGHT, returned(*takes))
 
 
 def compile_log_density(op: CountSweep) -> Callable:
@@ -196,11 +192,9 @@ def compiled_once(kernel: Callable, log_density: Callable) -> Callable:
         found[5:] = after.curvatures
         return after.counts, found
 
-    key = kernel_key(swept)
-    assert key is not None  # it has nothing of a model
     returned = types.Tuple((INTEGERS, NUMBERS))
     takes = NUMBERS, INTEGERS, INTEGERS, NUMBERS
-    return given_function(swept, log_density, LOG_DENSITY, returned(*takes), key)
+    return given_once(swept, log_density, LOG_DENSITY, returned(*takes))
 
 
 @compiles(CountSweep)

@@ -9,11 +9,9 @@ import pytensor.tensor as pt
 from numba import types
 from pytensor.graph.basic import Apply, Variable
 
-from pymc_dapper.backend.accelerate import given_function
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
-from pymc_dapper.backend.kernel_key import kernel_key
-from pymc_dapper.backend.numba_ops import compiles, function_of, numba_njit
+from pymc_dapper.backend.numba_ops import compiles, function_of, given_once, numba_njit
 from pymc_dapper.interweaving.kernels.moves import (
     MAX_SHRINKS,
     NORMALS,
@@ -69,11 +67,9 @@ def moves_compiled_once(log_density: Callable) -> Callable:
         )
         return move_parameters(log_density, context, start, movable, fit, variates)
 
-    key = kernel_key(moved)
-    assert key is not None  # it has nothing of a model
     returned = types.Tuple((types.float64[:, ::1], NUMBERS))
     takes = NUMBERS, types.boolean, *(NUMBERS,) * 6
-    return given_function(moved, log_density, LOG_DENSITY, returned(*takes), key)
+    return given_once(moved, log_density, LOG_DENSITY, returned(*takes))
 
 
 @compiles(ParameterMoves)
