@@ -40,5 +40,6 @@ def _full_evaluation(factors: Sequence[FullFactor]) -> str:
     )
     return (
         f"DapperStep has to evaluate the model from all records for each record's update: "
-        f"{reasons}. If you can, write it with sums over the records (counts, totals, means)."
+        f"{reasons}. If you can, write it with sums over the records (counts, totals, means), and "
+        "add those of known people to them."
     )

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special, stats
 
-from pymc_dapper.checks import choice, finite_number, real_numbers
+from pymc_dapper.checks import choice, finite_number, nowhere, real_numbers
 
 Rule = Literal["synthetic", "records", "mixture"]
 
@@ -55,11 +55,8 @@ class Combined:
         tails = (0.5 * (1 - prob), 0.5 * (1 + prob))
         if self.rule == "mixture":
             return np.stack([_mixture_quantile(*self._sets, p) for p in tails], axis=-1)
-        spread = np.sqrt(self.variance)
-        return np.stack(
-            [self.estimate + spread * stats.t.ppf(p, self.degrees_of_freedom) for p in tails],
-            axis=-1,
-        )
+        spread, df = np.sqrt(self.variance)[..., None], self.degrees_of_freedom[..., None]
+        return np.asarray(self.estimate[..., None] + spread * stats.t.ppf(tails, df))
 
     def __repr__(self) -> str:
         """Show the estimate and an interval."""
@@ -78,7 +75,8 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     estimates : array_like, shape (sets, ...)
         The estimate from each data set; of several parameters along further axes.
     variances : array_like, shape (sets, ...)
-        The squared standard error from each data set, as the analysis reports it.
+        The squared standard error from each data set, as the analysis reports it. It may be 0 in
+        some sets, such as that of the share of a category that nobody is in.
     rule : {"synthetic", "records", "mixture"}
         The kind of data sets, and their combining rule:
 
@@ -98,9 +96,9 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     Raises
     ------
     TypeError, ValueError
-        If the arrays don't have the same shape, have fewer than two sets, or a variance isn't
-        positive; or if the sets are too few or too small for the rule ``"synthetic"``: their spread
-        is then smaller than chance alone explains.
+        If the arrays don't have the same shape, have fewer than two sets, or a variance is
+        negative, or 0 in all sets; or if the sets are too few or too small for the rule
+        ``"synthetic"``: their spread is then smaller than chance alone explains.
 
     Warns
     -----
@@ -141,7 +139,7 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     """
     choice(rule, "rule", get_args(Rule))
     q = real_numbers(estimates, "estimates", finite=True)
-    u = real_numbers(variances, "variances", positive=True)
+    u = real_numbers(variances, "variances", finite=True)
     if q.shape != u.shape or q.ndim == 0:
         raise ValueError(
             f"estimates and variances must have the same shape, with an entry for each set first: "
@@ -151,6 +149,7 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     if m < 2:
         raise ValueError("estimates must be of two sets or more: one doesn't show how they differ")
     within, between = u.mean(axis=0), q.var(axis=0, ddof=1)
+    nowhere((u < 0) | (within == 0), "variances must lie at 0 or above, and not all at 0")
     if rule == "mixture":
         variance, df = within + q.var(axis=0), np.full(within.shape, np.inf)
     else:
@@ -192,6 +191,7 @@ def _which(chosen: np.ndarray) -> str:
 
 def _mixture_quantile(means: np.ndarray, deviations: np.ndarray, p: float) -> np.ndarray:
     """Return a quantile of the mixture of normal distributions along the first axis."""
+    deviations = np.maximum(deviations, np.finfo(np.float64).tiny)
     each = means + deviations * special.ndtri(p)
     low, high = each.min(axis=0), each.max(axis=0)
     for _ in range(BISECTIONS):

@@ -99,6 +99,15 @@ def test_several_parameters_at_once():
     assert "30 sets" in repr(together)
 
 
+@pytest.mark.parametrize("rule", ["synthetic", "records", "mixture"])
+def test_a_set_may_have_a_variance_of_0(rule):
+    """A share of a category that nobody is in: as good as one that hardly anybody is in."""
+    q = np.array([0.0, 0.02, 0.05, 0.09])
+    u = q * (1 - q) / 1_000
+    ends = combine(q, u, rule=rule).interval()
+    np.testing.assert_allclose(ends, combine(q, u + 1e-14, rule=rule).interval(), atol=1e-6)
+
+
 def test_less_than_one_degree_of_freedom_is_told():
     q = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
     with pytest.warns(UserWarning, match=r"1 of 2 parameters \(the first is \[0\]\)"):
@@ -111,7 +120,9 @@ def test_less_than_one_degree_of_freedom_is_told():
     [
         ([1.0], [1.0], "two sets or more"),
         ([1.0, 2.0], [1.0], "same shape"),
-        ([1.0, 2.0], [1.0, 0.0], "variances must be positive and finite: 1 of 2 isn't"),
+        ([1.0, 2.0], [1.0, -0.5], "variances must lie at 0 or above, .*: 1 of 2 doesn't"),
+        ([1.0, 2.0], [0.0, 0.0], "and not all at 0: 2 of 2 don't"),
+        ([1.0, 2.0], [1.0, np.nan], "variances must be finite: 1 of 2 isn't"),
         ([1.0, np.nan], [1.0, 1.0], "estimates must be finite: 1 of 2 isn't"),
         ([1.0, 1.1], [1.0, 1.0], "Make more sets"),
     ],

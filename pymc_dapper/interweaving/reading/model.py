@@ -155,8 +155,9 @@ def _write_records(
             uniform = pt.tensor(f"{rv.name}_uniforms", shape=value.type.shape, dtype="float64")
             uniforms.append(uniform)
         [natural] = view.at_values([rv])
-        noise.append(rule.noise(natural, present, uniform))
-        record = rule.records(noise[-1], shifted)
+        noise += view([rule.noise(natural, present, uniform)])
+        # PyMC's quantiles take the shape of a variable from the lengths of its dims.
+        [record] = view([rule.records(noise[-1], shifted)])
         transform = model.rvs_to_transforms[rv]
         if transform is not None:
             record = transform.forward(record, *rebuild(view.at_values(node.inputs), new))

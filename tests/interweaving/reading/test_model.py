@@ -7,6 +7,8 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from pytensor.compile.sharedvalue import SharedVariable
+from pytensor.graph.traversal import ancestors
 
 import pymc_dapper as pmd
 from pymc_dapper import ReadingError
@@ -97,6 +99,17 @@ def test_records_that_no_parameter_moves_stay():
     reading = read(model, ["theta"], ["x", "y"])
     assert [r.name for r in reading.records] == ["y"]
     assert [g.name for g in reading.given] == ["x"]
+
+
+def test_records_of_dims_follow_by_quantiles():
+    """PyMC's quantiles take the shape of a variable from the lengths of its dims: shared data."""
+    with pm.Model(coords={"area": range(3)}) as model:
+        shape = pm.Gamma("shape", 2, 1)
+        x = pm.Gamma("x", shape, 1, dims="area")
+        pm.Potential("release", -(x.sum() ** 2))
+    reading = read(model, ["shape"], ["x"])
+    graphs = [*reading.noise, *reading.moved_records, reading.log_density]
+    assert not [x for x in ancestors(graphs) if isinstance(x, SharedVariable)]
 
 
 def test_parameters_that_move_no_record_are_left_alone():
