@@ -72,12 +72,16 @@ def draw_chain(
     rngs, sweeps, tuning = rng.spawn(CHAINS), 1, TUNING
     while True:
         terms, inner, matrix = _terms(laws, groups, known, prior, start, drop)
-        states = [_state(start, matrix, known) for _ in rngs]
+        mean = np.clip(np.log(start.mean() + 1.0), *LIMITS[1])
+        sums = (matrix @ start).astype(np.int64)
+        states = [(start.copy(), sums.copy(), np.array([0.5, mean])) for _ in rngs]
         found, ends = _chains(rngs, terms, states, own, sweeps, tuning)
         if np.all((ends[:, 0] >= inner[0]) & (ends[:, 1] <= inner[1])) or drop >= LARGEST_DROP:
             break
         drop, start = min(2 * drop, LARGEST_DROP), found[0, -1].copy()
-    _check_possible(terms, matrix @ found[0, -1])
+    weights = [log_weight(terms, row, int(at)) for row, at in enumerate(matrix @ found[0, -1])]
+    if min(weights) <= IMPOSSIBLE:
+        raise ValueError(NO_TABLE)
     while True:
         worst, least = _looked_at(found)
         more = 2 * sweeps * CHAINS * own * terms.widths.size
@@ -92,12 +96,7 @@ def draw_chain(
 
 
 State = tuple[np.ndarray, np.ndarray, np.ndarray]
-
-
-def _state(start: np.ndarray, matrix: sparse.csr_array, known: Known) -> State:
-    """Return the first cells, sums and parameters of a chain."""
-    mean = np.clip(np.log(start.mean() + 1.0), *LIMITS[1])
-    return start.copy(), (matrix @ start).astype(np.int64), np.array([0.5, mean])
+"""Cells, sums and parameters of a chain."""
 
 
 def _chains(
@@ -256,10 +255,3 @@ def _directions(
         found.append(sparse.csr_array(moved) @ inside)
     every = sparse.csr_array(sparse.vstack(found).astype(np.int64))
     return every[np.diff(every.indptr) > 0]
-
-
-def _check_possible(terms: Terms, sums: np.ndarray) -> None:
-    """Check that the tables of a chain are possible."""
-    weights = [log_weight(terms, row, int(at)) for row, at in enumerate(sums)]
-    if min(weights) <= IMPOSSIBLE:
-        raise ValueError(NO_TABLE)

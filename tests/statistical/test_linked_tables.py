@@ -79,9 +79,9 @@ def followed(step_type=pmd.InterweaveStep):
         p, counts = model.free_RVs[:3], model.free_RVs[3:]
         steps = [CountStep(counts), step_type(p, records=counts, moves=4)]
         found = pm.sample(
-            draws=4_000, tune=600, chains=2, cores=1, step=steps, random_seed=4, progressbar=False
+            draws=1_500, tune=600, chains=2, cores=1, step=steps, random_seed=4, progressbar=False
         ).posterior
-    return np.concatenate([found[x].values.reshape(2, 4_000, -1) for x in ("ab", "bc")], axis=-1)
+    return np.concatenate([found[x].values.reshape(2, 1_500, -1) for x in ("ab", "bc")], axis=-1)
 
 
 def copied_column(slips):

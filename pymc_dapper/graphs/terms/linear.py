@@ -28,10 +28,7 @@ def elemwise(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Line
         if not isinstance(role, Linear):
             continue
         rows = role.matrix[np.broadcast_to(all_indices(role.shape), shape).ravel()]
-        if np.isscalar(coefficient):
-            scaled = rows if coefficient == 1 else rows * coefficient
-        else:
-            scaled = sparse.diags_array(np.ravel(coefficient)) @ rows
+        scaled = sparse.diags_array(np.broadcast_to(coefficient, shape).ravel()) @ rows
         matrix = scaled if matrix is None else matrix + scaled
     if matrix is None:
         return None
