@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
+import pytensor.scalar as ps
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, explicit_graph_inputs, graph_inputs, io_toposort
 from pytensor.tensor.basic import constant
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.variable import TensorVariable
 
@@ -83,7 +85,7 @@ class ModelView:
             self._written = {**self.dims, **self.data, **self.values}
         # Common subgraphs are rewritten once.
         for node in io_toposort(list(self._written), graphs):
-            inputs = [self._written.get(x, x) for x in node.inputs]
+            inputs = _as_numbers(node, [self._written.get(x, x) for x in node.inputs])
             outputs = _taken_branch(node, inputs) or with_static_shape(node, inputs)
             for old, new in zip(node.outputs, outputs, strict=True):
                 self._written.setdefault(old, new)
@@ -195,13 +197,8 @@ def complete(shared: SharedVariable) -> np.ndarray:
 
 def shared_data(graphs: Sequence[Variable]) -> list[SharedVariable]:
     """Return the shared variables that graphs depend on, generators aside, each once."""
-    return list(
-        dict.fromkeys(
-            x
-            for x in graph_inputs(graphs)
-            if isinstance(x, SharedVariable) and not isinstance(x.type, RandomGeneratorType)
-        )
-    )
+    shared = (x for x in graph_inputs(graphs) if isinstance(x, SharedVariable))
+    return [x for x in shared if not isinstance(x.type, RandomGeneratorType)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,9 +222,20 @@ class Reading:
 
 def _taken_branch(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable] | None:
     """Return the branch that a condition takes that is known, such as an odd number of records."""
-    if type(node.op).__name__ != "IfElse":  # its module depends on the version of PyTensor
-        return None
-    condition, n = known_value(inputs[0]), len(node.outputs)
+    # The module of IfElse depends on the version of PyTensor.
+    condition = known_value(inputs[0]) if type(node.op).__name__ == "IfElse" else None
     if condition is None:
         return None
+    n = len(node.outputs)
     return inputs[1 : 1 + n] if condition else inputs[1 + n :]
+
+
+def _as_numbers(node: Apply, inputs: list[Variable]) -> list[Variable]:
+    """Make numbers of booleans that are added to a number: the sum of booleans alone is "or".
+
+    PyTensor drops a 0 from sums such as Python's ``sum(x > cut for cut in cuts)``, and its type.
+    """
+    if not isinstance(node.op, Elemwise) or node.op.scalar_op != ps.add:
+        return inputs
+    dtype = node.outputs[0].type.dtype
+    return [x.astype(dtype) if x.type.dtype == "bool" else x for x in inputs]

@@ -11,6 +11,7 @@ from pymc_dapper.graphs.asked_once import asked_once
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.view import Reading, dim_lengths, shared_data, view_of
+from tests.evaluated_in_python import REWRITTEN
 
 
 @pytest.fixture
@@ -48,6 +49,17 @@ def test_of_a_condition_on_a_shape_one_branch_is_left(n):
     at = {view.values[model.rvs_to_values[x]]: np.arange(n) ** 2.0}
     found = median.eval(at, mode="FAST_COMPILE")
     assert found == -np.median(np.arange(n) ** 2.0)
+
+
+@pytest.mark.parametrize("start", [0, 0.0])
+def test_the_number_of_conditions_that_are_met_is_a_number(start):
+    """PyTensor leaves out the 0, and the sum of booleans alone is "or"."""
+    with pm.Model() as model:
+        x = pm.Normal("x", shape=4)
+        pm.Potential("above", sum((x > cut for cut in (0, 1, 2)), start).sum())
+    [above] = view_of(model).log_densities([model["above"]])
+    [x] = explicit_graph_inputs([above])
+    assert above.eval({x: [-0.5, 0.5, 1.5, 2.5]}, mode=REWRITTEN) == 6
 
 
 def test_factors_are_the_models_own(model):

@@ -205,9 +205,8 @@ def read_movable(
         except ReadingError:
             return None
 
-    together = moving(parameters)
-    # If that fails, it may be because of one of them only.
-    return together or moving([rv for rv in parameters if moving([rv])])
+    # If all together fail, it may be because of one of them only.
+    return moving(parameters) or moving([rv for rv in parameters if moving([rv])])
 
 
 def can_interweave(
