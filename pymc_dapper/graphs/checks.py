@@ -44,7 +44,7 @@ def localise_checks(
                 if old in dependent:
                     value = pt.switch(_per_value(condition, value), value, -np.inf)
                 else:
-                    others.append(condition.all())
+                    others.append(pt.as_tensor(condition).all())
         # One condition, as in PyMC: PyTensor can't evaluate many separate ones.
         return [node.op(value, pt.stack(others).all()) if others else value]
 
@@ -72,7 +72,7 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
     Use it if a replacement of a log-density would lose its checks.
     """
     conditions = [
-        condition.all()
+        pt.as_tensor(condition).all()
         for node in io_toposort([], inline_symbolic_ops(graphs))
         if isinstance(node.op, CheckParameterValue)
         for whole in node.inputs[1:]

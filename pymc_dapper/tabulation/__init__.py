@@ -15,9 +15,11 @@ all variables are counted in one table (`are_all_possible`): `CountStep` knows n
 tables around impossible ones.
 `writer` writes the result: Multinomials, each given a margin of an earlier one, with the
 multiplicities of tables as coefficients; totals as sums of cells, with a constant (sparse) matrix;
-and, if nothing sums over records, a mixture for each row. The Potential of records' answers is
-marked (``tag.of_answers``), so that parameters in it aren't taken for records. If some values of
-records could make a cell's probability invalid (`variables_maybe_invalid`, by bounds), the model is
+and, if nothing sums over records, a mixture for each row. If what is observed of each record
+depends on parameters, variables are eliminated in turn. That gives the law of each, given what is
+observed, and the marginal likelihood. The Potential of records' answers is marked
+(``tag.of_answers``), so that parameters in it aren't taken for records. If some values of records
+could make a cell's probability invalid (`variables_maybe_invalid`, by bounds), the model is
 refused.
 
 `self_check` compares both models before sampling, factor by factor. Records are drawn from the

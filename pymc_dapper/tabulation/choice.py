@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 from pymc import Model
@@ -26,11 +25,6 @@ LINKED_PER_CELL = 1
 many columns mix badly: counts have more effective draws long before their sweep is faster."""
 CELLS_PER_RECORD = 16
 """Records are integrated out if no more terms than this are added up for each of them."""
-OF_NUMBERS = 100
-"""So many times more records are needed if they are numbers with several values, or if what is
-observed of each depends on parameters. InterweaveStep moves parameters together with such records.
-With their table it moves no parameters of what is observed, so a chain may have so many times fewer
-effective draws. (It does move those of numbers, and their factor hasn't been measured since.)"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +77,7 @@ def table_if_cheaper(
         rvs = find_records(model, records)
         if any(rv.name in kept for rv in rvs):
             return None
-        steps = write_in_turn(model, rvs, partial(_check_cheaper, model))
+        steps = write_in_turn(model, rvs, _check_cheaper)
         readings, written = [each for each, _ in steps], steps[-1][1]
         reading = readings[-1]
         of_people = set().union(*map(_of_people, readings)) - {rv.name for rv in rvs}
@@ -129,15 +123,11 @@ def _of_people(reading: TableReading) -> set[str]:
     return {rv.name for rv in free if view.shape(rv)[:1] == reading.shape[:1]}
 
 
-def _check_cheaper(model: Model, reading: TableReading) -> None:
+def _check_cheaper(reading: TableReading) -> None:
     """Refuse a table that takes longer, or of numbers that each matter, as a result keeps them."""
     categories = all(isinstance(rv.owner.op, CategoricalRV | BernoulliRV) for rv in reading.rvs)
-    parameters = {reading.read.placeholders.get(rv) for rv in reading.model.free_RVs}
-    known = parameters.isdisjoint(ancestors(list(reading.answers.values())))
-    known |= reading.model is not model  # others were integrated out
-    factor = 1 if categories and known else OF_NUMBERS
     per_cell = LINKED_PER_CELL if len(reading.tables) > 1 else RECORDS_PER_CELL
-    cheaper = reading.n > factor * per_cell * reading.n_cells
+    cheaper = reading.n > per_cell * reading.n_cells
     if not reading.sums:
         cheaper = reading.n_cells <= CELLS_PER_RECORD * reading.n
     if not cheaper or (reading.answers and not categories):

@@ -57,7 +57,9 @@ def tabulate(
         ones. Others are counted as Multinomial ``{name}_counts``. Each of several variables is
         counted with the earlier ones that its distribution depends on, or that something sees
         together with it, as ``{names}_counts``. An observation of each record, such as a randomised
-        answer, becomes a Potential of the same name. If nothing else depends on the records, they
+        answer, becomes a Potential of the same name. If it depends on parameters, the Potential is
+        its marginal likelihood, and the table has the probabilities that values have given it: so
+        parameters can move together with the table. If nothing else depends on the records, they
         are integrated out and there is no table: the Potential is the log-likelihood of the numbers
         of answers. So are records that depend on others, if only their own answers see them, before
         these are counted. Covariates that are ``pm.Data`` of real numbers stay data, with an entry

@@ -104,9 +104,16 @@ class ReadInTerms:
         """Rewrite graphs of the model's random variables."""
         return rebuild(list(graphs), self._known, with_static_shape)
 
+    def check_by_record(self, graphs: Sequence[TensorVariable]) -> list[TensorVariable]:
+        """Let PyMC's checks of parameters each be of its own record: else they are of all."""
+        n = self.records[0].type.shape[0]
+        leaves = [x for x in ancestors(graphs) if x.owner is None]
+        public = [x for x in leaves if n in getattr(x.type, "shape", ())]
+        return localise_checks(graphs, list(dict.fromkeys([*self.records, *public])))
+
     def parameter(self, graph: Variable, core: int = 0) -> TensorVariable:
         """Rewrite a parameter of the records' distribution, with ``core`` axes of its own."""
-        [written] = localise_checks(inline_symbolic_ops(self([graph])), self.records)
+        [written] = self.check_by_record(inline_symbolic_ops(self([graph])))
         return written if self.long_form is None else self.long_form.of(written, core)
 
 
@@ -168,6 +175,12 @@ class TableReading:
     def sums(self) -> list[RecordSum]:
         """The sums over records that anything depends on."""
         return [each for part in self.seen.values() for each in part.sums]
+
+    @property
+    def knows_answers(self) -> bool:
+        """Whether no parameters determine what is observed of each record."""
+        free = {self.read.placeholders.get(rv) for rv in self.model.free_RVs}
+        return free.isdisjoint(ancestors(list(self.answers.values())))
 
     @property
     def names(self) -> str:
@@ -422,10 +435,7 @@ def _follow(name: str, graph: TensorVariable, read: ReadInTerms) -> SumGraph | T
     records, graphs = read.records, without_loops(inline_symbolic_ops([graph]))
     if read.long_form is not None:
         graphs = [read.long_form(each) for each in graphs]
-    n = records[0].type.shape[0]
-    public = [x for x in ancestors(graphs) if x.owner is None and n in getattr(x.type, "shape", ())]
-    # PyMC's checks of parameters, each of its own record: else they would be of all at once.
-    [graph] = localise_checks(graphs, list(dict.fromkeys([*records, *public])))
+    [graph] = read.check_by_record(graphs)
     walk = RecordWalk(records)
     try:
         role, followed = walk.follow(graph)

@@ -109,9 +109,7 @@ class _Writer:
             for rv in old.free_RVs:
                 if rv not in reading.rvs:
                     self._random(rv)
-                elif rv is reading.rvs[-1] and counted:
-                    self._count()
-            self._write_answers(counted)
+            self._write_records(counted)
             for rv in old.observed_RVs:
                 if rv.name not in reading.answers:
                     self._random(rv)
@@ -249,26 +247,29 @@ class _Writer:
         shape = (*self._lead, *reading.shape_of(given)[1:], *core)
         return at if tuple(at.type.shape) == shape else at.reshape(shape)
 
-    def _count(self) -> None:
-        """Register a table of each variable with the earlier ones that it is counted with."""
+    def _count(self, laws: Sequence[TensorVariable | None]) -> None:
+        """Register a table of each variable with the earlier ones that it is counted with.
+
+        ``laws`` are the probabilities of its values, if they aren't those of the records' prior.
+        """
         reading = self._reading
         rows = [self._row_dim] if self._lead else []
         of_values, starts = list[str](), self._starts()
         for k, (rv, given) in enumerate(zip(reading.rvs, reading.given, strict=True)):
-            table, chance = (*given, k), reading.chances[k]
+            table, chance, law = (*given, k), reading.chances[k], laws[k]
             alone = chance is not None and table in reading.tables and not given
             totals, start = self._margin(given), starts[k]
             if start is not None:
                 start = start if self._lead else start[0]
                 start = start[..., 1] if alone else start
             if alone:
-                p = self._of_values(chance, given, ())
+                p = self._of_values(chance, given, ()) if law is None else law[..., 1]
                 made = pm.Binomial(f"{rv.name}_count", totals, p, dims=rows or None, initval=start)
                 self._cells[table] = pt.stack([totals - made, made], axis=-1)
                 of_values.append("")
             else:
                 of_values.append(self._value_dim(rv, reading.supports[k], [*rows, *of_values]))
-                p = self._of_values(reading.probabilities[k], given, reading.shape_of([k])[1:])
+                p = self._prior(k) if law is None else law
                 name = "_".join(reading.rvs[j].name for j in table)
                 dims = [*rows, *(of_values[j] for j in table)]
                 made = pm.Multinomial(f"{name}_counts", totals, p, dims=dims, initval=start)
@@ -320,59 +321,98 @@ class _Writer:
         known = len(starts) if self._even else len(given)
         return [*starts[:known], *[None] * (len(starts) - known)]
 
-    def _write_answers(self, counted: bool) -> None:
-        """Convert a factor with a value for each record to one with a value for each cell."""
+    def _prior(self, k: int) -> TensorVariable:
+        """Return the probabilities of a variable's values, given those that it is counted with."""
+        reading = self._reading
+        return self._of_values(
+            reading.probabilities[k], reading.given[k], reading.shape_of([k])[1:]
+        )
+
+    def _write_records(self, counted: bool) -> None:
+        """Write the tables of counts, and the factors with a value for each record.
+
+        If parameters determine what is observed of each record, the counts have the records' law
+        given that, and the factor is its marginal likelihood. `InterweaveStep` moves parameters
+        together with such counts.
+        """
         reading = self._reading
         if reading.by_entry is not None:
             self._of_answers(reading.answers, self._in_model([reading.by_entry])[0])
-            return
-        tables = {name: reading.table_with(each) for name, each in reading.answers.items()}
-        logs = {
-            name: self._in_model([reading.at_cells(each, tables[name])])[0]
-            for name, each in reading.answers.items()
-        }
-        if not counted:
-            self._of_answers(logs, self._integrated(pt.add(*logs.values())))
-            return
-        for name, log in logs.items():
+        elif counted and reading.knows_answers:
+            self._count([None] * len(reading.rvs))
+            self._terms_of_cells()
+        else:
+            laws, log = self._given_answers(counted)
+            if counted:
+                self._count(laws)
+            self._of_answers(reading.answers, log)
+
+    def _terms_of_cells(self) -> None:
+        """Convert a factor with a value for each record to one with a value for each cell."""
+        reading = self._reading
+        for name, each in reading.answers.items():
+            table = reading.table_with(each)
+            [log] = self._in_model([reading.at_cells(each, table)])
             # Kept nonlinear in the counts even if it could be linear: as a term of each cell,
             # CountStep evaluates it only for the cells that a move changes.
-            cells = self._flat_cells(tables[name])
+            cells = self._flat_cells(table)
             terms = pt.switch(pt.gt(cells, 0), cells * log, 0.0)
             self._of_answers([name], terms.sum())
 
     def _of_answers(self, answers: Iterable[str], log: TensorVariable) -> None:
         pm.Potential("_".join(answers), log).tag.of_answers = self._told()
 
-    def _integrated(self, log: TensorVariable) -> TensorVariable:
-        """Sum over the values of each record: a mixture for each row."""
+    def _given_answers(self, counted: bool) -> tuple[list[TensorVariable | None], TensorVariable]:
+        """Sum over the values of each variable in turn, from the last one on.
+
+        If they are counted, their tables check whether the prior's probabilities are valid.
+
+        Returns
+        -------
+        list of (TensorVariable or None)
+            Of each variable: the probabilities of its values, given those that it is counted with
+            and all answers. None if its prior has them.
+        TensorVariable
+            The log-likelihood of all answers.
+        """
         reading = self._reading
-        lengths = tuple(map(len, reading.supports))
-        n_rows, log = len(reading.rows), log.reshape((len(reading.rows), prod(lengths)))
-        joint: TensorVariable = pt.ones((1,) * (1 + len(lengths)))
-        for k, p in enumerate(reading.probabilities):
-            after = (1,) * (len(lengths) - k - 1)
-            of_values = self._of_values(p, reading.given[k], lengths[k : k + 1])
+        # What each variable's probabilities are multiplied by: a function of its table.
+        logs = list[list[TensorVariable]]([] for _ in reading.rvs)
+        for each in reading.answers.values():
+            last = max(reading.seen_by(each))
+            table = (*reading.given[last], last)
+            [log] = self._in_model([reading.at_cells(each, table)])
+            logs[last].append(log.reshape(reading.shape_of(table)))
+        laws, total = [None] * len(reading.rvs), pt.constant(0.0)
+        for k, given in reversed(list(enumerate(reading.given))):
+            if counted and not logs[k]:
+                continue
+            prior = self._prior(k)
             # PyMC's checks of a distribution's parameters; they may hold for other values.
-            valid = pt.all(pt.ge(of_values, 0.0), axis=-1, keepdims=True) & pt.isclose(
-                of_values.sum(axis=-1, keepdims=True), 1
+            valid = pt.all(pt.ge(prior, 0.0), axis=-1, keepdims=True) & pt.isclose(
+                prior.sum(axis=-1, keepdims=True), 1
             )
-            of_values = pt.switch(valid, of_values, 0.0)
-            before = (n_rows, *lengths[:k]) if of_values.type.ndim > 1 else (1,) * (1 + k)
-            joint = joint * of_values.reshape((*before, lengths[k], *after))
-        joint = joint.reshape((joint.shape[0], -1))
-        known = known_value(log)
-        largest = log.max(axis=1, keepdims=True)
-        if known is None or not np.ptp(known) <= LARGEST_RANGE:
-            # The maximum over possible values only: relative to an impossible one, all could
-            # underflow.
-            possible = pt.gt(joint, 0.0)
-            largest = pt.switch(possible, log, -np.inf).max(axis=1, keepdims=True)
-            largest = pt.switch(pt.isfinite(largest), largest, 0.0)
-            log = pt.switch(possible, log, -np.inf)
-        likelihood = (joint * pt.exp(log - largest)).sum(axis=1)
-        logs = reading.rows.sizes * (pt.log(likelihood) + largest[:, 0])
-        return pt.switch(pt.all(pt.gt(likelihood, 0.0)), logs.sum(), -np.inf)
+            prior = pt.switch(valid, prior, 0.0)
+            table = reading.shape_of((*given, k))
+            prior = prior.reshape(table if prior.type.ndim > 1 else (*(1,) * len(table[1:]), -1))
+            weights, largest = _weigh(prior, logs[k])
+            likelihood = weights.sum(axis=-1, keepdims=True)
+            possible = pt.gt(likelihood, 0.0)
+            likelihood = pt.switch(possible, likelihood, 1.0)
+            if logs[k]:
+                law = pt.switch(possible, weights / likelihood, 1 / table[-1])
+                laws[k] = law if self._lead else law[0]
+            log = pt.switch(possible, pt.log(likelihood) + largest, -np.inf)[..., 0]
+            if given:
+                earlier = (*reading.given[given[-1]], given[-1])
+                shape = [
+                    n if j in given else 1
+                    for j, n in zip(earlier, reading.shape_of(earlier)[1:], strict=True)
+                ]
+                logs[given[-1]].append(log.reshape((-1, *shape)))
+            else:
+                total += (reading.rows.sizes * log).sum()
+        return laws, total
 
     # -- sums over records -------------------------------------------------------------------------
 
@@ -403,6 +443,24 @@ class _Writer:
         if shape != (size,):
             total = total.reshape(shape)
         return total.astype(each.total.dtype)
+
+
+def _weigh(
+    prior: TensorVariable, logs: Sequence[TensorVariable]
+) -> tuple[TensorVariable, TensorVariable]:
+    """Multiply probabilities by what logarithms are given of; return the scale's logarithm, too."""
+    if not logs:
+        return prior, pt.constant(0.0)
+    log = pt.add(*logs)
+    known = known_value(log)
+    if known is not None and np.ptp(known) <= LARGEST_RANGE:
+        largest = log.max(axis=-1, keepdims=True)
+        return prior * pt.exp(log - largest), largest
+    # The maximum over possible values only: relative to an impossible one, all could underflow.
+    log = pt.switch(pt.gt(prior, 0.0), log, -np.inf)
+    largest = log.max(axis=-1, keepdims=True)
+    largest = pt.switch(pt.isfinite(largest), largest, 0.0)
+    return prior * pt.exp(log - largest), largest
 
 
 def _linear(coefficients: sparse.csr_array, cells: TensorVariable) -> TensorVariable:

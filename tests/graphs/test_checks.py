@@ -4,8 +4,10 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
-from pymc.logprob.utils import ParameterValueError
+from pymc.logprob.utils import CheckParameterValue, ParameterValueError
+from pytensor import scalar as ps
 from pytensor.graph.replace import vectorize_graph
+from pytensor.scalar.basic import ScalarConstant
 from scipy.stats import binom, norm
 
 import pymc_dapper as pmd
@@ -60,6 +62,17 @@ def test_all_checks_together_say_whether_parameters_are_valid(sigma):
     for records, possible in ((np.ones(3), True), (AT, False)):
         found = valid.eval({X: records, SIGMA: sigma}, mode="FAST_COMPILE")
         assert found == (possible and sigma > 0)
+
+
+def test_checks_of_known_numbers_are_no_obstacle():
+    """Of those, PyTensor makes scalars that aren't tensors."""
+    check = CheckParameterValue("of both")
+    graph = check(X, ScalarConstant(ps.bool, np.bool_(True)), pt.gt(SIGMA, 0))
+    for sigma in (1.0, -1.0):
+        valid = valid_parameters([graph])
+        assert valid.eval({SIGMA: sigma}, mode="FAST_COMPILE") == (sigma > 0)
+    [local] = localise_checks([graph], [SIGMA])
+    assert np.all(local.eval({X: AT, SIGMA: -1.0}, mode="FAST_COMPILE") == -np.inf)
 
 
 @pytest.mark.parametrize(

@@ -242,6 +242,48 @@ def outcomes():
     return Form(model, {"x": range(2)}, [1, 0, 1, 1])
 
 
+def outcomes_of_two():
+    """What is observed depends on parameters, defined later, and on one variable or on both."""
+    ill, visits = np.array([1, 0, 1]), np.array([2, 0, 2])
+    with pm.Model() as model:
+        p, q = pm.Beta("p", 1, 2), pm.Dirichlet("q", np.ones(3), shape=(2, 3))
+        sex = pm.Bernoulli("sex", p, shape=3)
+        age = pm.Categorical("age", q[sex])
+        b, rate = pm.Normal("b", 0, 1, shape=3), pm.Exponential("rate", 1, shape=2)
+        pm.Bernoulli("ill", logit_p=b[0] + b[1] * sex + b[2] * age, observed=ill)
+        pm.Poisson("visits", rate[sex], observed=visits)
+        _normal("privacy", [1.3, 0.4, 1.9], pmd.statistics.counts(age, 3).value, 1.0)
+    return Form(model, {"sex": range(2), "age": range(3)}, [1, 0, 1])
+
+
+def impossible_outcomes():
+    """Some values of a variable make what is observed impossible, whatever the other is."""
+    with pm.Model() as model:
+        p, q = pm.Beta("p", 1, 2), pm.Beta("q", 1, 1)
+        x = pm.Bernoulli("x", p, shape=3)
+        y = pm.Categorical("y", pt.as_tensor([[0.4, 0.0, 0.6], [0.3, 0.7, 0.0]])[x])
+        pm.Bernoulli("seen", q * pt.eq(y, 0), observed=np.array([0, 1, 0]))
+        pm.Potential("law", pt.switch(pt.eq(y, 2), -np.inf, q * x))
+        _normal("privacy", 1.3, x.sum(), 1.0)
+    return Form(model, {"x": range(2), "y": range(3)}, [0, 1, 0])
+
+
+def outcomes_of_a_chain():
+    """Linked tables, with outcomes of one column and of two."""
+    with pm.Model() as model:
+        p, slope = pm.Beta("p", 1, 1, shape=5), pm.Normal("slope", 0, 1, shape=4)
+        a = pm.Bernoulli("a", p[0], shape=3)
+        b = pm.Bernoulli("b", p[1 + a])
+        c = pm.Bernoulli("c", p[3 + b])
+        pm.Bernoulli("of_b", logit_p=slope[0] * b, observed=[0, 1, 0])
+        pm.Normal("of_bc", slope[1] * b + slope[2] * c * b, 1.0, observed=[-0.6, 0.3, -0.6])
+        pm.Poisson("of_c", pt.exp(slope[3] * c), observed=[0, 2, 0])
+        table = pmd.statistics.joint_counts((a, b), (2, 2)).value
+        _normal("ab", [[1.2, 0.4], [0.1, 0.8]], table, 0.9)
+    given = {"a": (), "b": ("a",), "c": ("b",)}
+    return Form(model, dict.fromkeys("abc", range(2)), [0, 1, 0], given=given)
+
+
 def two_variables():
     with pm.Model() as model:
         p, q = pm.Beta("p", 1, 2), pm.Dirichlet("q", np.ones(3), shape=(2, 3))
@@ -326,6 +368,15 @@ def binomial_records():
         _normal("variance", 0.6, x.var(), 0.3)
         _normal("mean", 1.1, x.mean(), 0.3)
     return Form(model, {"x": range(3)}, [0] * 3)
+
+
+def binomial_records_of_groups():
+    group = np.array([0, 1, 0])
+    with pm.Model() as model:
+        b = pm.Normal("b", 0, 1, shape=2)
+        x = pm.Binomial("x", 2, pm.math.sigmoid(b[0] + b[1] * group))
+        _normal("sum", 1.6, x.sum(), 0.8)
+    return Form(model, {"x": range(3)}, [0, 1, 0])
 
 
 def uniform_records():
@@ -515,6 +566,9 @@ FORMS = [
     answers_by_covariates,
     answers_and_counts,
     outcomes,
+    outcomes_of_two,
+    impossible_outcomes,
+    outcomes_of_a_chain,
     two_variables,
     two_variables_and_covariate,
     missing_category,
@@ -523,6 +577,7 @@ FORMS = [
     functions_of_counts,
     unknown_scale,
     binomial_records,
+    binomial_records_of_groups,
     uniform_records,
     logits,
 ]

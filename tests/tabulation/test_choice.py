@@ -4,7 +4,6 @@ import logging
 
 import numpy as np
 import pymc as pm
-import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
@@ -14,7 +13,6 @@ from pymc_dapper.tabulation import choice
 from pymc_dapper.tabulation.choice import (
     CELLS_PER_RECORD,
     LINKED_PER_CELL,
-    OF_NUMBERS,
     RECORDS_PER_CELL,
     table_if_cheaper,
     tables_if_cheaper,
@@ -69,37 +67,30 @@ def test_linked_tables_replace_fewer_people(both):
     assert table_if_cheaper(columns(most + 1), None, ()).n_cells == n_cells
 
 
-def test_numbers_of_several_values_are_tabulated_where_they_are_many_more():
-    """Parameters move with such records as far as with their table, or farther."""
-
-    def numbers(n):
-        with pm.Model() as model:
-            k = pm.Binomial("k", 2, pm.Beta("p", 1, 1), shape=n)
-            pmd.LaplaceMechanism(2.0).potential("s", k.sum(), released=n)
-        return model
-
-    most = 3 * OF_NUMBERS * RECORDS_PER_CELL
-    assert table_if_cheaper(numbers(most), None, ()) is None
-    table = table_if_cheaper(numbers(most + 1), None, ())
-    assert [rv.name for rv in table.counts] == ["k_counts"]
+def numbers(n):
+    with pm.Model() as model:
+        k = pm.Binomial("k", 2, pm.Beta("p", 1, 1), shape=n)
+        pmd.LaplaceMechanism(2.0).potential("s", k.sum(), released=n)
+    return model
 
 
-def test_records_with_outcomes_of_unknown_laws_are_tabulated_where_they_are_many_more():
-    """Parameters of what is observed of each move with the records, and not with their table."""
+def outcomes(n):
+    with pm.Model() as model:
+        p = pm.Beta("p", 1, 1, shape=2)
+        x = pm.Bernoulli("x", pm.Beta("share", 1, 1), shape=n)
+        pm.Bernoulli("ill", p[x], observed=np.arange(n) % 2)
+        pmd.LaplaceMechanism(2.0).potential("s", x.sum(), released=n // 2)
+    return model
 
-    def outcomes(n, p):
-        with pm.Model() as model:
-            p = pm.Beta("p", 1, 1, shape=2) if p is None else np.array(p)
-            x = pm.Bernoulli("x", pm.Beta("share", 1, 1), shape=n)
-            pm.Bernoulli("ill", pt.as_tensor(p)[x], observed=np.arange(n) % 2)
-            pmd.LaplaceMechanism(2.0).potential("s", x.sum(), released=n // 2)
-        return model
 
-    most = 4 * OF_NUMBERS * RECORDS_PER_CELL
-    assert table_if_cheaper(outcomes(most, None), None, ()) is None
-    table = table_if_cheaper(outcomes(most + 1, None), None, ())
-    assert [rv.name for rv in table.counts] == ["x_count"]
-    assert table_if_cheaper(outcomes(1_000, (0.2, 0.7)), None, ()) is not None
+@pytest.mark.parametrize(("write", "n_cells"), [(numbers, 3), (outcomes, 4)])
+def test_parameters_move_with_the_tables_of_all_kinds_of_records(write, n_cells):
+    most = n_cells * RECORDS_PER_CELL
+    assert table_if_cheaper(write(most), None, ()) is None
+    table = table_if_cheaper(write(most + 1), None, ())
+    steps = pmd.assign_steps(model=table.model, progressbar=False)
+    [together] = [step for step in steps if isinstance(step, pmd.InterweaveStep)]
+    assert table.counts[0].name in together.describe()
 
 
 @pytest.mark.usefixtures("in_python")
@@ -157,7 +148,7 @@ def test_each_group_of_people_has_a_table_if_that_is_cheaper():
     ]  # fmt: skip
     tables = tables_if_cheaper(two_groups(900, 20, 1_200), None, ())
     assert [(table.names, table.n) for table in tables] == [("'x0'", 900), ("'x2'", 1_200)]
-    assert [rv.name for rv in tables[-1].model.free_RVs] == ["p", "x0_counts", "x1", "x2_counts"]
+    assert [rv.name for rv in tables[-1].model.free_RVs] == ["p", "x1", "x0_counts", "x2_counts"]
     model = two_groups(900, 20)
     for records in (None, [model["x0"], model["x1"]]):
         idata = pmd.sample(

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.tabulation import reading
+from pymc_dapper.tabulation import reading, writer
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.long_form import LongForm
 from pymc_dapper.tabulation.model import tabulate
@@ -44,7 +44,18 @@ def _with_entries_mismatched(monkeypatch):
     monkeypatch.setattr(reading, "LongForm", Mismatched)
 
 
+def _without_the_likelihood_of_later_variables(monkeypatch):
+    """Give each variable the answers that see no later one."""
+
+    def weigh(prior, logs):
+        return original(prior, logs[:1])
+
+    original = writer._weigh
+    monkeypatch.setattr(writer, "_weigh", weigh)
+
+
 FAULTS = {
+    _without_the_likelihood_of_later_variables: (forms.outcomes_of_two, forms.outcomes_of_a_chain),
     _without_covariates: (forms.covariate, forms.groups, forms.logits, forms.one_of_each),
     _with_rows_mismatched: (
         forms.answers_and_counts,

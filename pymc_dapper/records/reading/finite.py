@@ -17,7 +17,13 @@ from pytensor.graph.traversal import io_toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.random.basic import BernoulliRV, BinomialRV, CategoricalRV, uniform
+from pytensor.tensor.random.basic import (
+    BernoulliRV,
+    BetaBinomialRV,
+    BinomialRV,
+    CategoricalRV,
+    uniform,
+)
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
@@ -57,7 +63,7 @@ def support_of_entries(rv: TensorVariable) -> range | None:
     if isinstance(op, CategoricalRV):
         n_categories = known_length(op.dist_params(node)[0])
         return None if n_categories is None else range(n_categories)
-    if isinstance(op, BinomialRV):
+    if isinstance(op, BinomialRV | BetaBinomialRV):
         bounds = [pt.constant(0), op.dist_params(node)[0]]
     elif isinstance(op, DiscreteUniformRV):
         bounds = list(op.dist_params(node))
