@@ -183,6 +183,11 @@ class TableReading:
         return free.isdisjoint(ancestors(list(self.answers.values())))
 
     @property
+    def given_answers(self) -> bool:
+        """Whether the records are in one table, whose probabilities are those given the answers."""
+        return len(self.tables) == 1 and not self.knows_answers
+
+    @property
     def names(self) -> str:
         """The records, for messages."""
         return ", ".join(f"'{rv.name}'" for rv in self.rvs)

@@ -116,7 +116,7 @@ class _Check:
             raise TabulationError(f"the model of counts lacks {lacking}. Please report the model")
         # All other variables of the new model replace the records.
         left = [x for x in written.potentials if x not in same]
-        apart = reading.knows_answers
+        apart = not reading.given_answers
         of_cells = [x for x in left if apart and x.name in reading.answers]
         of_cells = of_cells if self._counts else left
         tables = [*self._counts, *(x for x in left if x not in of_cells)]
@@ -197,13 +197,13 @@ class _Check:
             # The priors of all record variables are added, since one table may hold several.
             alone = self._at_records(*_in_order(reading.model, full))
             prior, answers = alone[: len(reading.rvs)], alone[len(reading.rvs) :]
-            prior = prior if reading.knows_answers else alone
+            prior = alone if reading.given_answers else prior
             multiplicity = sum(
                 gammaln(x.sum(axis=-1) + 1.0).sum() - gammaln(x + 1.0).sum() for x in tables
             )
             size = multiplicity + sum(np.abs(x).sum() for x in prior)
             log_density = sum(of_tables) - multiplicity
-            name = "their prior" if reading.knows_answers else "their prior and what is observed"
+            name = "their prior and what is observed" if reading.given_answers else "their prior"
             self._same(name, log_density, sum(np.sum(x) for x in prior), size)
             by_name = dict(zip(reading.answers, answers, strict=True))
             for name, x in zip(self._of_cells, of_cells, strict=True):

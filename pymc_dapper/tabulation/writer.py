@@ -39,6 +39,8 @@ ENTRIES_AT_ONCE = 2_000_000
 """Entries of the cells' contributions that are evaluated at once."""
 DENSE = 10_000
 """Up to this number of entries, contributions are a dense matrix; otherwise sparse."""
+FINITE = np.finfo(float).min
+"""In the place of the logarithm of 0, where the largest of several is subtracted from each."""
 ALWAYS_ROUNDED = 4
 """Of this number of cells or fewer, PyMC can round a Multinomial's mean to counts."""
 LABELLED = 100_000
@@ -331,14 +333,14 @@ class _Writer:
     def _write_records(self, counted: bool) -> None:
         """Write the tables of counts, and the factors with a value for each record.
 
-        If parameters determine what is observed of each record, the counts have the records' law
-        given that, and the factor is its marginal likelihood. `InterweaveStep` moves parameters
-        together with such counts.
+        If parameters determine what is observed of each record, a single table has the records'
+        law given that, and the factor is its marginal likelihood. `InterweaveStep` moves parameters
+        together with such counts. (Linked tables would lose conditional distributions by that.)
         """
         reading = self._reading
         if reading.by_entry is not None:
             self._of_answers(reading.answers, self._in_model([reading.by_entry])[0])
-        elif counted and reading.knows_answers:
+        elif counted and not reading.given_answers:
             self._count([None] * len(reading.rvs))
             self._terms_of_cells()
         else:
@@ -365,7 +367,8 @@ class _Writer:
     def _given_answers(self, counted: bool) -> tuple[list[TensorVariable | None], TensorVariable]:
         """Sum over the values of each variable in turn, from the last one on.
 
-        If they are counted, their tables check whether the prior's probabilities are valid.
+        All are in one table. If it is counted, it checks whether the prior's probabilities are
+        valid.
 
         Returns
         -------
@@ -388,11 +391,12 @@ class _Writer:
             if counted and not logs[k]:
                 continue
             prior = self._prior(k)
-            # PyMC's checks of a distribution's parameters; they may hold for other values.
-            valid = pt.all(pt.ge(prior, 0.0), axis=-1, keepdims=True) & pt.isclose(
-                prior.sum(axis=-1, keepdims=True), 1
-            )
-            prior = pt.switch(valid, prior, 0.0)
+            if not counted:
+                # PyMC's checks of a distribution's parameters; they may hold for other values.
+                valid = pt.all(pt.ge(prior, 0.0), axis=-1, keepdims=True) & pt.isclose(
+                    prior.sum(axis=-1, keepdims=True), 1
+                )
+                prior = pt.switch(valid, prior, 0.0)
             table = reading.shape_of((*given, k))
             prior = prior.reshape(table if prior.type.ndim > 1 else (*(1,) * len(table[1:]), -1))
             weights, largest = _weigh(prior, logs[k])
@@ -404,12 +408,7 @@ class _Writer:
                 laws[k] = law if self._lead else law[0]
             log = pt.switch(possible, pt.log(likelihood) + largest, -np.inf)[..., 0]
             if given:
-                earlier = (*reading.given[given[-1]], given[-1])
-                shape = [
-                    n if j in given else 1
-                    for j, n in zip(earlier, reading.shape_of(earlier)[1:], strict=True)
-                ]
-                logs[given[-1]].append(log.reshape((-1, *shape)))
+                logs[given[-1]].append(log)
             else:
                 total += (reading.rows.sizes * log).sum()
         return laws, total
@@ -458,8 +457,7 @@ def _weigh(
         return prior * pt.exp(log - largest), largest
     # The maximum over possible values only: relative to an impossible one, all could underflow.
     log = pt.switch(pt.gt(prior, 0.0), log, -np.inf)
-    largest = log.max(axis=-1, keepdims=True)
-    largest = pt.switch(pt.isfinite(largest), largest, 0.0)
+    largest = pt.maximum(log.max(axis=-1, keepdims=True), FINITE)
     return prior * pt.exp(log - largest), largest
 
 

@@ -55,7 +55,7 @@ def _without_the_likelihood_of_later_variables(monkeypatch):
 
 
 FAULTS = {
-    _without_the_likelihood_of_later_variables: (forms.outcomes_of_two, forms.outcomes_of_a_chain),
+    _without_the_likelihood_of_later_variables: (forms.outcomes_of_two,),
     _without_covariates: (forms.covariate, forms.groups, forms.logits, forms.one_of_each),
     _with_rows_mismatched: (
         forms.answers_and_counts,
