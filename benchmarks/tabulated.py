@@ -100,6 +100,22 @@ def answers_of_classes(n):
     return model
 
 
+def outcomes(n):
+    """A logistic regression of public answers on a private column, whose counts are released."""
+    rng = np.random.default_rng(1)
+    private = rng.integers(0, 3, n)
+    ill = (rng.random(n) < 1 / (1 + np.exp(1.0 - private))).astype(int)
+    released = np.bincount(private, minlength=3) + rng.normal(0, 10, 3)
+    with pm.Model() as model:
+        share = pm.Dirichlet("share", np.ones(3))
+        b = pm.Normal("b", 0, 1.5, shape=2)
+        record = pm.Categorical("record", share, shape=n)
+        pm.Bernoulli("ill", logit_p=b[0] + b[1] * record, observed=ill)
+        table = pmd.statistics.counts(record, 3)
+        pmd.GaussianMechanism(10.0).potential("privacy", table, released=released)
+    return model
+
+
 def survey(n):
     """People in areas with an effect each; noisy counts by area."""
     rng = np.random.default_rng(1)
@@ -123,6 +139,7 @@ MODELS = {
     "by_covariates": (by_covariates, ["b"]),
     "item_responses": (item_responses, ["spread", "difficulty"]),
     "answers_of_classes": (answers_of_classes, ["share", "p"]),
+    "outcomes": (outcomes, ["share", "b"]),
     "survey": (survey, ["mean", "spread", "effect"]),
 }
 SIZES = {
@@ -131,6 +148,7 @@ SIZES = {
     "by_covariates": REGRESSED,
     "item_responses": EXAMINED,
     "answers_of_classes": EXAMINED,
+    "outcomes": (2_000, 20_000),
     "survey": (SURVEYED,),
 }
 
