@@ -40,7 +40,9 @@ from pymc_dapper.interweaving.reading.maps import (
     parameters_of,
     quantile_map,
     record_map,
+    with_parameters,
 )
+from pymc_dapper.records.reading.finite import support_of_entries
 
 
 def location_scale(
@@ -224,6 +226,30 @@ def _few_categories(n: int) -> RecordMap:
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
         _, upper = at(parameters)
         return pt.add(*(pt.ge(u, bound).astype("int8") for bound in upper[:-1]))
+
+    return RecordMap(noise, records)
+
+
+@record_map.register(laws.BetaBinomialRV)
+def _beta_binomial(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    """Map as a Categorical variable, by the probabilities of its values."""
+    values = support_of_entries(node.default_output())
+    if values is None or len(values) > FEW_CATEGORIES:
+        raise NoRecordMapError(
+            f"{distribution_name(node)} isn't known to have {FEW_CATEGORIES} values or fewer, and "
+            f"{REMEDY}"
+        )
+    of_values = _few_categories(len(values))
+
+    def p(parameters: Parameters) -> list[TensorVariable]:
+        own = with_parameters(node, parameters)
+        return [pt.stack([pt.exp(pm.logp(own, value)) for value in values], axis=-1)]
+
+    def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
+        return of_values.noise(x, p(parameters), v)
+
+    def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
+        return of_values.records(u, p(parameters)).astype("int64")
 
     return RecordMap(noise, records)
 

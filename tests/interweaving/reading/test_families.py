@@ -1,10 +1,12 @@
 """Each family's map keeps the quantile of a record."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
@@ -165,6 +167,12 @@ CONTINUOUS = {
 DISCRETE = {
     "Bernoulli": (pm.Bernoulli.dist, stats.bernoulli, (0.3,), (0.6,)),
     "Geometric": (pm.Geometric.dist, stats.geom, (0.3,), (0.6,)),
+    "BetaBinomial": (
+        partial(pm.BetaBinomial.dist, n=6),
+        lambda a, b: stats.betabinom(6, a, b),
+        (1.3, 2.0),
+        (4.0, 0.7),
+    ),
     "DiscreteUniform": (
         pm.DiscreteUniform.dist,
         lambda a, b: stats.randint(a, b + 1),
@@ -235,6 +243,13 @@ def test_vectors_keep_their_standardised_value(dist):
 @pytest.mark.parametrize("family", DISCRETE)
 def test_discrete_records_move_to_the_step_that_a_point_in_theirs_lies_in(family):
     assert_steps_are_kept(*DISCRETE[family])
+
+
+def test_beta_binomial_records_of_many_values_have_no_map():
+    for n in (FEW_CATEGORIES, pt.iscalar("n")):
+        node = pm.BetaBinomial.dist(1.0, 2.0, n=n).owner
+        with pytest.raises(NoRecordMapError, match="isn't known to have 16 values or fewer"):
+            record_map(node.op, node, [False, True, True])
 
 
 def below_zero(w):
