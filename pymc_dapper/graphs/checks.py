@@ -14,6 +14,7 @@ from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.traversal import ancestors, io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
 from pytensor.tensor.math import All
+from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import CheckParameterValue
@@ -85,13 +86,22 @@ def check_parameters(model: Model) -> None:
     """Refuse a model in which known parameters of a distribution leave it no value.
 
     Refused, too, are some truncated laws of whole numbers, geometric ones among them. PyMC takes
-    their draws for real numbers between bounds, and never reaches a bound.
+    their draws for real numbers between bounds, and never reaches a bound. So are Potentials of
+    random draws that are no variables of the model.
 
     Raises
     ------
     ReadingError
         It names the variable, and the check that fails in PyMC's words, such as "sigma > 0".
     """
+    for potential in model.potentials:
+        beneath = ancestors([potential], blockers=model.basic_RVs)
+        if any(isinstance(x.type, RandomType) for x in beneath):
+            raise ReadingError(
+                f"'{potential.name}' depends on a random draw that is no variable of the model. "
+                "Write pm.Normal('x', ...) for pm.Normal.dist(...). pm.Minibatch can't be used: a "
+                "Potential is of all data"
+            )
     view = view_of(model)
     graphs = inline_symbolic_ops(view.log_densities(model.basic_RVs))
     free = dependent_variables(view.values.values(), graphs)

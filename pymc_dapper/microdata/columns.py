@@ -97,8 +97,8 @@ def read_columns(release: Any, n: Any) -> Columns:
     Raises
     ------
     TypeError, ValueError
-        If an axis of a table has no name or only one category, or if the tables' totals contradict
-        the number of people.
+        If an axis of a table has no name or only one category, if a column has a name that can't
+        be used, or if the tables' totals contradict the number of people.
     """
     if not isinstance(release, Release):
         raise TypeError(f"release must be a pmd.Release, got {shown(release)}")
@@ -118,6 +118,12 @@ def read_columns(release: Any, n: Any) -> Columns:
                     f"'{query.name}': everybody is in the one category that '{column}' has, which "
                     "tells nothing: leave that axis out"
                 )
+    taken = sorted({"chain", "draw", *(["n"] if n is None else [])} & set(labels))
+    if taken:
+        raise ValueError(
+            f"a column can't be called '{taken[0]}': what is sampled has that name, too. Rename it "
+            "in the release"
+        )
     tables = tuple(query for query in release if query.dims)
     if not tables:
         raise ValueError("release has no table of a column: give one table at least")

@@ -122,3 +122,16 @@ def test_parameters_that_other_values_make_possible_are_not():
         x = pm.Normal("x", 0, spread, shape=3)
         pmd.LaplaceMechanism(1.0).potential("privacy", x.sum(), released=1.0)
     pmd.assign_steps(model=model, progressbar=False)
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [lambda: pm.Minibatch(np.arange(9.0), batch_size=3).sum(), lambda: pm.Normal.dist(0, 1)],
+    ids=["minibatch", "without a name"],
+)
+def test_random_draws_that_are_no_variables_are_refused(draw):
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.3, shape=5)
+        pmd.LaplaceMechanism(1.0).potential("privacy", x.sum() + draw(), released=4.0)
+    with pytest.raises(ReadingError, match="'privacy' depends on a random draw that is no var"):
+        pmd.DapperStep(x, model=model)
