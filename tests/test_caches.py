@@ -243,11 +243,7 @@ def draw_counts():
 
 @pytest.mark.long
 def test_two_processes_may_compile_the_same_model_at_once(tmp_path):
-    """Both are right; later ones find what they need, whoever wrote it.
-
-    numba reads and writes a function's list of machine code without a lock. If both write at once,
-    the list may lose what one of them wrote: a third process compiles that once more.
-    """
+    """Both are right; a third finds all that it needs, whoever wrote it."""
 
     def start():
         return subprocess.Popen(
@@ -258,12 +254,10 @@ def test_two_processes_may_compile_the_same_model_at_once(tmp_path):
         )
 
     at_once = [start(), start()]
-    outputs = [process.communicate()[0] for process in at_once]
-    outputs += [start().communicate()[0] for _ in range(2)]
-    (first, draws), (second, same), (third, again), (fourth, at_last) = map(json.loads, outputs)
-    assert draws == same == again == at_last
+    outputs = [process.communicate()[0] for process in at_once] + [start().communicate()[0]]
+    (first, draws), (second, same), (third, again) = map(json.loads, outputs)
+    assert draws == same == again
     assert draws[1] == EXPECTED["laplace"]
     # Each made machine code of its own, of kernels that all models share, too.
     assert {"swept", "kept"} <= {*first} & {*second}
-    assert {*third} <= {*first} & {*second}
-    assert fourth == []
+    assert third == []
