@@ -184,8 +184,12 @@ class TableReading:
 
     @property
     def given_answers(self) -> bool:
-        """Whether the records are in one table, whose probabilities are those given the answers."""
-        return len(self.tables) == 1 and not self.knows_answers
+        """Whether the records are in one table, whose probabilities are those given the answers.
+
+        Something else than Deterministics must depend on such a table, as it is for CountStep.
+        """
+        released = not self.seen.keys() <= set(self.model.deterministics)
+        return len(self.tables) == 1 and released and not self.knows_answers
 
     @property
     def names(self) -> str:
