@@ -45,9 +45,9 @@ def tabulate(
     model : Model, optional
         The model. Taken from the context if not given.
     records : variable or sequence of variables, optional
-        The latent records, each a vector of a Bernoulli, Categorical, Binomial or DiscreteUniform
-        distribution. By default, the free variables in a mechanism's statistic. What nothing links
-        has a table of its own. Of a matrix, each entry is a record by itself.
+        The latent records, each a vector of a Bernoulli, Categorical, Binomial, BetaBinomial or
+        DiscreteUniform distribution. By default, the free variables in a mechanism's statistic.
+        What nothing links has a table of its own. Of a matrix, each entry is a record by itself.
 
     Returns
     -------

@@ -370,6 +370,14 @@ def binomial_records():
     return Form(model, {"x": range(3)}, [0] * 3)
 
 
+def beta_binomial_records():
+    with pm.Model() as model:
+        spread = pm.Exponential("spread", 1)
+        x = pm.BetaBinomial("x", 0.5 + spread, 1.5, 2, shape=3)
+        _normal("privacy", [0.8, 1.4, 1.1], pmd.statistics.counts(x, 3).value, 1.0)
+    return Form(model, {"x": range(3)}, [0] * 3)
+
+
 def binomial_records_of_groups():
     group = np.array([0, 1, 0])
     with pm.Model() as model:
@@ -577,6 +585,7 @@ FORMS = [
     functions_of_counts,
     unknown_scale,
     binomial_records,
+    beta_binomial_records,
     binomial_records_of_groups,
     uniform_records,
     logits,
