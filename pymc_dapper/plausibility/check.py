@@ -148,6 +148,7 @@ class _Comparison:
         draws = draws.reshape(n_draws, *(1,) * (len(self._shape) - len(each)), *each)
         draws = np.broadcast_to(draws, (n_draws, *self._shape))
         self._draws = draws.reshape(n_draws, prod(self._shape))
+        assert release.noise is not None  # releases without noise are among the others
         self._noise = NoiseLaw(release.noise, self._shape)
         self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
         self._sums = None

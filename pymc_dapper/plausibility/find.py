@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
@@ -34,7 +33,7 @@ class ModelRelease:
     highest: np.ndarray
     """Lower and upper limit of each noisy value. Both are the released value, unless it was
     clamped, suppressed or published by another rule."""
-    noise: Any
+    noise: Callable[[np.ndarray], np.ndarray] | None
     """``noise(difference) -> ndarray``: the log-density of the noise, for each entry or as a
     sum. None if the statistic is known exactly."""
 
