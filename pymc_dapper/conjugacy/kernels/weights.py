@@ -17,6 +17,8 @@ FEW = 3.0
 TOO_SMALL = 1e-100
 """Products of a smaller weight have too few digits to be divided by it."""
 
+NO_TABLE = -1
+
 
 @njit
 def mirrored(y: float, shape: float, uniform: float) -> float:
@@ -73,32 +75,14 @@ def rescale(
 
 
 @njit
-def multiply_by(products: np.ndarray, weights: np.ndarray, places: np.ndarray, size: int) -> None:
-    """Multiply each entry's product of each category by its weight in a table."""
-    for i in range(len(places)):
-        place = int(places[i])
-        for c in range(size):
-            products[i * size + c] *= weights[place + c]
-
-
-@njit
-def leave_out(
-    t: int, products: np.ndarray, weights: np.ndarray, ends: np.ndarray, places: np.ndarray,
-    offsets: np.ndarray,
-) -> np.ndarray:  # fmt: skip
-    """Return what products are to be multiplied by to leave a table's weights out.
-
-    If some are too small to divide by, the products are written without that table first.
-    """
-    n = len(places) // len(ends)
-    first = int(ends[t - 1]) if t > 0 else 0
-    if weights[first : int(ends[t])].min() >= TOO_SMALL:
-        return 1 / weights
-    products[:] = offsets
-    for s in range(len(ends)):
-        if s != t:
-            multiply_by(products, weights, places[s * n : (s + 1) * n], len(products) // n)
-    return np.ones(len(weights))
+def multiply(products: np.ndarray, weights: np.ndarray, rows: np.ndarray, left_out: int) -> None:
+    """Multiply each entry's product of each category by its weights in all tables but one."""
+    size = len(products) // max(rows.shape[1], 1)
+    for i in range(rows.shape[1]):
+        for t in range(len(rows)):
+            if t != left_out:
+                for c in range(size):
+                    products[i * size + c] *= weights[rows[t, i] + c]
 
 
 @njit
@@ -130,35 +114,38 @@ def draw_weights(
     n = len(chosen)
     size = len(offsets) // max(n, 1)
     out[:] = weights
-    products, counts, exposures = offsets.copy(), np.zeros(len(out)), np.zeros(len(out))
-    for j in range(len(places)):
-        if not 0 <= places[j] <= len(weights) - size:
+    products, counts, rows = offsets.copy(), np.zeros(len(out)), places.astype(np.int64)
+    for j in range(len(rows)):
+        if not 0 <= rows[j] <= len(weights) - size:
             raise IndexError("a row of weights is looked up that isn't there")
         if chosen[j % n] >= 0:
-            counts[int(places[j]) + int(chosen[j % n])] += 1
-    for t in range(len(ends)):
-        multiply_by(products, out, places[t * n : (t + 1) * n], size)
+            counts[rows[j] + int(chosen[j % n])] += 1
+    rows = rows.reshape((len(ends), n))
+    multiply(products, out, rows, NO_TABLE)
     per_total, uniforms = np.empty(n), np.empty(len(out))
     fill_exponential(rng, 1, per_total)
     fill_uniform(rng, 1, uniforms)
     for i in range(n):
-        per_total[i] = per_total[i] / products[i * size : (i + 1) * size].sum()
-    first = 0
+        total = products[i * size : (i + 1) * size].sum()
+        per_total[i] = per_total[i] / total if chosen[i] >= 0 else 0.0
+    # What products are yet to be multiplied by: new weights of the table before, by the old ones.
+    changes, exposures, first, before = np.ones(len(out)), np.zeros(len(out)), 0, rows[0]
     for t in range(len(ends)):
-        last, own = int(ends[t]), places[t * n : (t + 1) * n]
-        without = leave_out(t, products, out, ends, places, offsets)
+        last, own = int(ends[t]), rows[t]
+        without = 1 / out[first:last]
+        if out[first:last].min() < TOO_SMALL:
+            products[:], changes[:], without[:] = offsets, 1.0, 1.0
+            multiply(products, out, rows, t)
         for i in range(n):
-            if chosen[i] >= 0:
-                place = int(own[i])
-                for c in range(size):
-                    others = products[i * size + c] * without[place + c]
-                    exposures[place + c] += per_total[i] * others
+            for c in range(size):
+                products[i * size + c] *= changes[before[i] + c]
+                exposures[own[i] + c] += per_total[i] * products[i * size + c]
         for j in range(first, last):
-            shape, rate = shapes[j] + counts[j], rates[j] + exposures[j]
+            shape, rate = shapes[j] + counts[j], rates[j] + exposures[j] * without[j - first]
             if shape > FEW and uniforms[j] < 0.5:
                 out[j] = max(mirrored(out[j] * rate, shape, 2 * uniforms[j]) / rate, TINY)
             else:
                 out[j] = max(standard_gamma(rng, shape) / rate, TINY)
-        multiply_by(products, out * without, own, size)
-        first = last
+            changes[j] = out[j] * without[j - first]
+        first, before = last, own
     rescale(rng, out, ends, shapes, rates, size)
