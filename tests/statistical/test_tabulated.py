@@ -9,6 +9,8 @@ from scipy import stats
 from scipy.special import expit, logsumexp
 
 import pymc_dapper as pmd
+from pymc_dapper.interweaving.step import InterweaveStep
+from tests import interweave_twins as twins
 from tests.evaluated_in_python import evaluated_in_python
 from tests.tabulation import forms
 
@@ -186,3 +188,63 @@ def test_linked_tables_are_those_of_all_data_sets(which):
     # A twin: as if one data set were behind each of the tables.
     _, first = np.unique(cells, axis=0, return_index=True)
     assert worst(logs[first], cells[first]) > STANDARD_ERRORS
+
+
+OUTCOMES, NOISE = np.array([5, 9]), 2.0
+"""How many people have each outcome, and the scale of the noise of the counts."""
+SHARES, OBSERVED = np.array([0.5, 0.2, 0.3]), np.array([4.0, 1.5, 8.5])
+
+
+def people_with_outcomes():
+    """Public outcomes that depend on a private column by an unknown slope."""
+    outcome = np.repeat([0, 1], OUTCOMES)
+    with pm.Model() as model:
+        slope = pm.Normal("slope", 0, 1.5)
+        x = pm.Categorical("x", SHARES, shape=len(outcome))
+        pm.Bernoulli("y", logit_p=slope * (x - 1), observed=outcome)
+        table = pmd.statistics.counts(x, 3)
+        pmd.GaussianMechanism(NOISE).potential("privacy", table, released=OBSERVED)
+    return model
+
+
+def exact_outcomes():
+    """Mean and sd of the slope and of the counts: quadrature, over all tables of each outcome."""
+    grid = np.linspace(-8, 8, 321)
+    ones = expit(grid[:, None] * (np.arange(3) - 1))
+    tables = [np.array([(a, b, n - a - b) for a in range(n + 1) for b in range(n + 1 - a)])
+              for n in OUTCOMES]  # fmt: skip
+    logs = [
+        stats.multinomial.logpmf(each[None], n, SHARES) + np.log(p) @ each.T
+        for each, n, p in zip(tables, OUTCOMES, (1 - ones, ones), strict=True)
+    ]
+    both = tables[0][:, None] + tables[1]
+    noise = stats.norm.logpdf(OBSERVED, both, NOISE).sum(axis=-1)
+    joint = logs[0][:, :, None] + logs[1][:, None, :] + noise
+    joint += stats.norm.logpdf(grid, 0, 1.5)[:, None, None]
+    weights = np.exp(joint - joint.max())
+    weights /= weights.sum()
+    values = [grid[:, None, None], *np.moveaxis(both, -1, 0)]
+    mean = np.array([(weights * x).sum() for x in values])
+    return mean, np.sqrt(
+        [(weights * (x - m) ** 2).sum() for x, m in zip(values, mean, strict=True)]
+    )
+
+
+def furthest_of_outcomes(step=InterweaveStep):
+    """Sample the tabulated people; return how far draws are from the exact answer."""
+    with pmd.tabulate(people_with_outcomes()) as model:
+        counts = model["x_counts"]
+        steps = [step(model["slope"], records=counts), pmd.CountStep(counts)]
+        posterior = pm.sample(DRAWS, step=steps, **OPTIONS).posterior
+    counts = posterior["x_counts"].values[0].sum(axis=1)  # by outcome
+    draws = np.concatenate([posterior["slope"].values.T, counts], axis=1)
+    mean, sd = exact_outcomes()
+    return max(in_standard_errors(draws, mean), in_standard_errors(draws, sd, "sd"))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved")
+def test_people_with_outcomes_are_counted_as_quadrature_finds(monkeypatch):
+    assert furthest_of_outcomes() < STANDARD_ERRORS
+    fault = twins.with_fault(twins.with_stale_records, monkeypatch)
+    assert furthest_of_outcomes(fault) > STANDARD_ERRORS
