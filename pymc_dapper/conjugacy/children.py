@@ -91,7 +91,7 @@ def read_children(
 
     children = []
     for rv in model.basic_RVs:
-        if parameters.keys().isdisjoint(ancestors([rv])):
+        if parameters.keys().isdisjoint(ancestors([rv, *rv.owner.inputs], blockers=others)):
             continue
         inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
         value = parameters[rv] if rv in parameters else read([rv])[0]

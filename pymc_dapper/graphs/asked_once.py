@@ -101,12 +101,15 @@ def log_densities(
     return [found[x] for x in variables]
 
 
-def answer[X](model: Model, question: Any, ask: Callable[[], X]) -> X:
-    """Return the answer to a question, cached as long as the model doesn't change."""
+def answer[X](model: Model | None, question: Any, ask: Callable[[], X]) -> X:
+    """Return the answer to a question, cached as long as the model doesn't change.
+
+    A question about a graph alone has no model.
+    """
     answers = _answers.get()
     if answers is None:
         return ask()
-    parts = parts_of(model)
+    parts = [] if model is None else parts_of(model)
     known = answers.get((model, question))
     if known is None or not same_parts(known[0], parts):
         known = answers[model, question] = (parts, ask())

@@ -16,7 +16,6 @@ from pytensor.tensor.special import Softmax
 from pytensor.tensor.subtensor import IncSubtensor
 
 from pymc_dapper.graphs import ops
-from pymc_dapper.graphs.rebuild import dependent_variables
 
 LARGEST_AT_ENDS = (
     *(ps.Add, ps.Sub, ps.Neg, ps.Mul, ps.TrueDiv, ps.Reciprocal, ps.Abs, ps.Sqr, ps.Sqrt, ps.Pow),
@@ -52,14 +51,14 @@ def bounds_of(graph: Variable, known: Mapping[Variable, Bounds]) -> Bounds | Non
     Variables that don't depend on ``known``, the records, are taken as finite; they are parameters,
     for example. So are results of pure arithmetic: no record is so large that products overflow.
     """
-    return bounds_in([graph], known)[graph]
+    return bounds_in([graph], known, list(known))[graph]
 
 
 def bounds_in(
-    graphs: Sequence[Variable], known: Mapping[Variable, Bounds]
+    graphs: Sequence[Variable], known: Mapping[Variable, Bounds], ends: Sequence[Variable] = ()
 ) -> dict[Variable, Bounds | None]:
-    """Find bounds of all variables in graphs, as :func:`bounds_of` does of one."""
-    dependent = dependent_variables(known, graphs)
+    """Find bounds of all variables in graphs, but for those above ``ends``; see `bounds_of`."""
+    dependent = {*known}
     found: dict[Variable, Bounds | None] = dict(known)
 
     def look_up(x: Variable) -> Bounds | None:
@@ -67,12 +66,14 @@ def bounds_in(
             found[x] = _of_input(x)
         return found.get(x)
 
-    for node in io_toposort([], list(graphs)):
+    for node in io_toposort(list(ends), list(graphs)):
         output = node.outputs[0]
         bounds = _of_node(node, [look_up(x) for x in node.inputs])
         if bounds is None and getattr(output.type, "dtype", None) == "bool":
             bounds = TRUTH_VALUE
-        if output not in dependent:
+        if not dependent.isdisjoint(node.inputs):
+            dependent.update(node.outputs)
+        elif output not in known:
             bounds = ANY_NUMBER if bounds is None else Bounds(bounds.low, bounds.high)
         found.setdefault(output, bounds)
     return found | {x: look_up(x) for x in graphs}

@@ -36,8 +36,7 @@ def compile_in_python(
     ``check_bounds=False`` it isn't checked. Stand-ins for shared data that aren't inputs have the
     data's present value.
     """
-    if not can_be_evaluated(inputs, outputs):
-        outputs = inline_symbolic_ops(outputs)
+    outputs = inline_symbolic_ops(outputs)
     if can_be_evaluated(inputs, outputs):
         return Evaluated(inputs, outputs, check_bounds=model.check_bounds)
     data = {

@@ -1,6 +1,7 @@
 """Values in a graph that are known before evaluation."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from pytensor import scalar as ps
@@ -16,6 +17,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import constant_fold
 from pymc_dapper.graphs import ops
+from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.errors import FAILURES
 
 IN_PYTHON = Mode("py", None)
@@ -58,8 +60,8 @@ def _is_evaluated_alone(variable: Variable) -> bool:
 
 def written_shape(variable: TensorVariable) -> TensorVariable:
     """Write a variable's shape without draws, unless it depends on one."""
-    shape: TensorVariable = rewrite_graph(variable.shape, include=("fast_compile",), clone=True)
-    return shape
+    rewritten = partial(rewrite_graph, variable.shape, include=("fast_compile",), clone=True)
+    return answer(None, ("shape", variable), rewritten)
 
 
 def known_length(variable: TensorVariable) -> int | None:

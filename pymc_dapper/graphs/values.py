@@ -20,17 +20,14 @@ def at_values(
     ``instead`` has the given variables, in natural space. Other random variables are computed from
     their value variables.
     """
-    natural: dict[Variable, Variable] = {}
-    in_order = (x for node in io_toposort([], list(graphs)) for x in node.outputs)
-    for rv in (x for x in in_order if x in model.rvs_to_values):
-        if rv in instead:
-            natural[rv] = instead[rv]
-            continue
-        value, transform = model.rvs_to_values[rv], model.rvs_to_transforms[rv]
-        if transform is not None:
-            # A variable's bounds may depend on others.
-            value = transform.backward(value, *rebuild(rv.owner.inputs, natural))
-        natural[rv] = value
+    transforms = model.rvs_to_transforms
+    values = {rv: value for rv, value in model.rvs_to_values.items() if transforms[rv] is None}
+    natural: dict[Variable, Variable] = {**values, **instead}
+    in_order = (x for node in io_toposort(list(natural), list(graphs)) for x in node.outputs)
+    for rv in (x for x in in_order if x in transforms and x not in natural):
+        # A variable's bounds may depend on others.
+        inputs = rebuild(rv.owner.inputs, natural)
+        natural[rv] = transforms[rv].backward(model.rvs_to_values[rv], *inputs)
     return rebuild(graphs, natural)
 
 

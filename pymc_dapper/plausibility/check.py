@@ -7,7 +7,8 @@ that range isn't bounded, it is compared with data sets drawn from the prior.
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from itertools import combinations
 from math import prod
 
@@ -20,7 +21,8 @@ from pymc_dapper.graphs.bounds import Bounds
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.cells_again import check_cells_again
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
@@ -78,17 +80,20 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     check_overflow(model, values)
     releases = list(find_releases(model, values))
     found = [*releases, *find_equalities(model, values)] if releases else []
-    draws = _prior_draws(model, [x.statistic for x in found], values) if releases else []
+    # At once: variables with dims are made anew, and data sets are drawn for all statistics.
+    statistics = rebuild([x.statistic for x in found], view_of(model).dims)
+    found = [replace(x, statistic=new) for x, new in zip(found, statistics, strict=True)]
+    draws = _prior_draws(model, statistics, values) if releases else []
     told = [
         Told(f"'{x.name}' {'was released' if x.noise else 'tells'}", drawn, x.known, not x.noise)
         for x, drawn in zip(found, draws, strict=True)
     ]
     released, exact = told[: len(releases)], told[len(releases) :]
-    comparisons = []
-    for k, release in enumerate(releases):
+    comparisons, laws = [], cache(NoiseLaw)
+    for k, release in enumerate(found[: len(releases)]):
         extremes = partial(at_extremes, model, release.statistic, values)
         others = [*exact, *(x for i, x in enumerate(released) if i != k)]
-        comparison = _Comparison(release, draws[k], latent, extremes, others)
+        comparison = _Comparison(release, draws[k], latent, extremes, others, laws)
         complaint = comparison.complaint()
         if complaint is not None:
             warnings.warn(
@@ -135,6 +140,7 @@ class _Comparison:
         latent: str,
         extremes: Callable[[], list[np.ndarray]],
         told: Sequence[Told],
+        laws: Callable[..., NoiseLaw],
     ):
         self.release = release
         self._extremes = extremes
@@ -149,7 +155,7 @@ class _Comparison:
         draws = np.broadcast_to(draws, (n_draws, *self._shape))
         self._draws = draws.reshape(n_draws, prod(self._shape))
         assert release.noise is not None  # releases without noise are among the others
-        self._noise = NoiseLaw(release.noise, self._shape)
+        self._noise = laws(release.noise, self._shape)
         self._reach = _Reach(bounds_by_support(release.statistic), self._draws, latent)
         self._sums = None
         if self._noise.deviations is not None and n_draws and self._noise.size > 1:

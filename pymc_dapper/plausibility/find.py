@@ -17,7 +17,6 @@ from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.graphs.values import forward
-from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 
 
@@ -45,7 +44,6 @@ class ModelRelease:
 
 def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
     """Find Potentials that set functions of latent variables equal to numbers, as invariants do."""
-    constants = view_of(model).dims
     latent = {model.values_to_rvs[value] for value in values}
     for potential in model.potentials:
         for one, other in _compared(potential):
@@ -55,7 +53,6 @@ def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[
             single = zip(statistic.type.broadcastable, known.type.broadcastable, strict=True)
             fits = all(of_known or not of_statistic for of_statistic, of_known in single)
             if any(on_latent) and fits and set(ancestors([known])).isdisjoint(model.free_RVs):
-                [statistic] = rebuild([statistic], constants)
                 value = _function(model, [], known)()
                 yield ModelRelease(potential.name, statistic, value, value, None)
 
@@ -80,19 +77,20 @@ def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
 
 def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
     """Find the releases of latent variables whose noise has a known law."""
-    constants = view_of(model).dims
     naturals = {x: x for x in model.free_RVs}
     as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
     latent = {model.values_to_rvs[value] for value in values}
-
+    of_mechanisms: dict[tuple[int, int], Callable[..., np.ndarray]] = {}
     for variable in (*model.potentials, *model.observed_RVs):
         mechanism = getattr(variable.tag, "mechanism", None)
         if mechanism is not None and hasattr(mechanism, "noise_logp") and not mechanism.unknown:
             statistic, data = variable.tag.statistic, variable.tag.released
-            difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
-            log_density = mechanism.noise_logp(difference)
-            value = _function(model, [], data)()
-            lowest, highest = mechanism.noisy_range(value)
+            if (key := (id(mechanism), data.type.ndim)) not in of_mechanisms:
+                difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
+                noise = _function(model, [difference], mechanism.noise_logp(difference))
+                of_mechanisms[key] = noise
+            noise = of_mechanisms[key]
+            lowest, highest = mechanism.noisy_range(_function(model, [], data)())
         else:
             [written] = log_densities(model, [variable])
             found = _as_difference(model, written)
@@ -101,10 +99,8 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
             statistic, data, difference, log_density = found
             [statistic] = rebuild([statistic], as_random)
             lowest = highest = _function(model, [], data)()
-        noise = _function(model, [difference], log_density)
-        entered = latent.intersection(ancestors([statistic]))
-        [statistic] = rebuild([statistic], constants)  # which makes variables with dims anew
-        if entered:
+            noise = _function(model, [difference], log_density)
+        if not latent.isdisjoint(ancestors([statistic])):
             yield ModelRelease(variable.name, statistic, lowest, highest, noise)
 
 

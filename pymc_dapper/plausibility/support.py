@@ -12,8 +12,14 @@ from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, bounds_of
+from pymc_dapper.graphs.bounds import ANY_NUMBER, TRUTH_VALUE, Bounds, bounds_of
 from pymc_dapper.graphs.known import known_length
+
+OF_A_NUMBER = laws.BinomialRV | laws.BetaBinomialRV | laws.MultinomialRV | DirichletMultinomialRV
+NOT_NEGATIVE = (
+    *(laws.PoissonRV, laws.NegBinomialRV, laws.GeometricRV, laws.GammaRV, laws.ExponentialRV),
+    *(laws.LogNormalRV, laws.WeibullRV, laws.HalfNormalRV, laws.HalfCauchyRV),
+)
 
 
 def bounds_by_support(statistic: TensorVariable) -> Bounds:
@@ -21,8 +27,7 @@ def bounds_by_support(statistic: TensorVariable) -> Bounds:
     known: dict[Variable, Bounds] = {}
     for node in io_toposort([], [statistic]):
         if isinstance(node.op, RandomVariable | SymbolicRandomVariable):
-            for x in node.outputs:
-                known[x] = _support(node, known) if hasattr(x.type, "dtype") else ANY_NUMBER
+            known.update(dict.fromkeys(node.outputs, _support(node, known)))
     return bounds_of(statistic, known) or ANY_NUMBER
 
 
@@ -31,25 +36,14 @@ def _support(node: Apply, known: Mapping[Variable, Bounds]) -> Bounds:
     if not isinstance(node.op, RandomVariable):
         return ANY_NUMBER
     parameters = node.op.dist_params(node)
-    bounds = [bounds_of(x, known) or ANY_NUMBER for x in parameters]
-    match node.op:
-        case laws.BernoulliRV() | laws.BetaRV() | laws.DirichletRV():
-            return Bounds(0.0, 1.0)
-        case laws.CategoricalRV() if (length := known_length(parameters[0])) is not None:
-            return Bounds(0.0, length - 1.0)
-        case (
-            laws.BinomialRV()
-            | laws.BetaBinomialRV()
-            | laws.MultinomialRV()
-            | DirichletMultinomialRV()
-        ):
-            return Bounds(0.0, bounds[0].high)
-        case laws.UniformRV() | DiscreteUniformRV():
-            return Bounds(bounds[0].low, bounds[1].high)
-        case laws.PoissonRV() | laws.NegBinomialRV() | laws.GeometricRV() | laws.GammaRV():
-            return Bounds(0.0, np.inf)
-        case laws.ExponentialRV() | laws.LogNormalRV() | laws.WeibullRV():
-            return Bounds(0.0, np.inf)
-        case laws.HalfNormalRV() | laws.HalfCauchyRV():
-            return Bounds(0.0, np.inf)
-    return ANY_NUMBER
+    if isinstance(node.op, OF_A_NUMBER):
+        return Bounds(0.0, (bounds_of(parameters[0], known) or ANY_NUMBER).high)
+    if isinstance(node.op, laws.UniformRV | DiscreteUniformRV):
+        low, high = (bounds_of(x, known) or ANY_NUMBER for x in parameters)
+        return Bounds(low.low, high.high)
+    if isinstance(node.op, laws.CategoricalRV):
+        length = known_length(parameters[0])
+        return ANY_NUMBER if length is None else Bounds(0.0, length - 1.0)
+    if isinstance(node.op, laws.BernoulliRV | laws.BetaRV | laws.DirichletRV):
+        return TRUTH_VALUE
+    return Bounds(0.0, np.inf) if isinstance(node.op, NOT_NEGATIVE) else ANY_NUMBER

@@ -10,6 +10,7 @@ import pymc_dapper as pmd
 from pymc_dapper.graphs import asked_once as module
 from pymc_dapper.graphs.asked_once import asked_once, initial_point, log_densities
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.known import written_shape
 
 VALUES = {"rate_log__": 0.3, "x": [0.5, 1.0, -2.0]}
 
@@ -122,6 +123,14 @@ def test_a_variable_that_does_not_fit_its_data_is_named(length):
     told = rf"'x' can't be .* \('age' \({length},\)\): .*\({length},\).*\(3,\)"
     with pytest.raises(ReadingError, match=told + r"\. Data set to another length need records"):
         initial_point(model)
+
+
+def test_shapes_are_written_once():
+    with pm.Model(coords={"row": range(4)}):
+        x = pm.Normal("x", dims="row")
+    with asked_once():
+        assert written_shape(x) is written_shape(x)
+    assert written_shape(x) is not written_shape(x)
 
 
 def test_other_errors_of_a_start_stay(model, monkeypatch):

@@ -63,3 +63,12 @@ def test_the_message_names_the_variable_that_is_too_large():
         pm.Potential("privacy", -1e-22 * ((x * LARGE).sum() ** 2 - 4.5e21) ** 2 - y.sum())
     with pytest.raises(ReadingError, match=r"from x\.astype\('float64'\)$"):
         check_overflow(model, [model.rvs_to_values[each] for each in (x, y)])
+
+
+def test_what_records_are_drawn_by_is_looked_at_too():
+    with pm.Model() as model:
+        y = pm.Bernoulli("y", 0.5, shape=50)
+        x = pm.Bernoulli("x", 1e-22 * (y * LARGE).sum() ** 2, shape=50)
+        pm.Potential("privacy", -((x.sum() - 9.0) ** 2))
+    with pytest.raises(ReadingError, match="'privacy' computes whole numbers of up to"):
+        check_overflow(model, [model.rvs_to_values[each] for each in (x, y)])

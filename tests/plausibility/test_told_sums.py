@@ -14,9 +14,9 @@ TABLE = np.array([[50.37, 60.9134, 41.2251], [91.081, 77.7, 84.23]])
 LAPLACE = pmd.LaplaceMechanism(4.0)
 
 
-def areas(released, tell, mechanism=LAPLACE):
-    with pm.Model() as model:
-        table = pm.Poisson("table", 65, shape=(2, 3))
+def areas(released, tell, mechanism=LAPLACE, **shape):
+    with pm.Model(coords={"area": range(2), "age": range(3)}) as model:
+        table = pm.Poisson("table", 65, **(shape or {"shape": (2, 3)}))
         mechanism.potential("privacy", table, released=released)
         tell(table)
     check(model, "table", "the counts")
@@ -47,8 +47,10 @@ def test_values_adjusted_to_totals_known_elsewhere_are_refused(tell, onto, messa
     areas(TABLE, tell)
     axes = (0, 1) if np.ndim(onto) == 0 else 1
     fitted = TABLE * onto / TABLE.sum(axis=axes, keepdims=True)
-    with pytest.raises(ReadingError, match=f"'privacy': .* add up to {message}"):
-        areas(fitted, tell)
+    # With dims, too: one data set is drawn from the prior for all statistics.
+    for shape in ({}, {"dims": ("area", "age")}):
+        with pytest.raises(ReadingError, match=f"'privacy': .* add up to {message}"):
+            areas(fitted, tell, **shape)
 
 
 def test_least_squares_onto_an_exact_total_are_normal_noise_and_onto_a_noisy_one_are_not():

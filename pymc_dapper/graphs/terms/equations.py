@@ -7,6 +7,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.graph.basic import Apply, Variable
+from pytensor.graph.traversal import io_toposort
 
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.known import known_value
@@ -23,6 +24,13 @@ from pymc_dapper.graphs.terms.roles import (
 )
 
 Equalities = tuple[tuple[LinearEntries, bool], ...]
+COMPARISONS = (ps.EQ, ps.NEQ, ps.LT, ps.LE)
+
+
+def compares(counts: Sequence[Variable], graph: Variable) -> bool:
+    """Whether a graph compares something, without which it requires nothing of counts."""
+    nodes = io_toposort(list(counts), [graph])
+    return any(isinstance(ops.scalar_of(node), COMPARISONS) for node in nodes)
 
 
 def equalities(

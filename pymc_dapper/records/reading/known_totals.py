@@ -11,7 +11,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.terms.equations import requires
+from pymc_dapper.graphs.terms.equations import compares, requires
 from pymc_dapper.graphs.terms.walk import CountWalk
 from pymc_dapper.records.reading.factors import AdditiveFactor, RecordSum
 
@@ -52,7 +52,8 @@ def find_known_totals(
     if any(None in total.type.shape for total in totals):
         return None
     walk = CountWalk(totals, {}, at_least=True)
-    found = [(x.name, rows) for x in factors for rows in requires(walk.follow(x.log_density))]
+    stating = [x for x in factors if compares(totals, x.log_density)]
+    found = [(x.name, rows) for x in stating for rows in requires(walk.follow(x.log_density))]
     if not found:
         return None
     names, all_rows = zip(*found, strict=True)

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.graphs.terms.equations import requires
+from pymc_dapper.graphs.terms.equations import compares, requires
 from pymc_dapper.graphs.terms.walk import CountWalk
 from tests.counts.systems import read
 
@@ -67,5 +67,12 @@ def test_a_condition_that_says_more_or_less_stays_a_factor(condition):
 )
 def test_more_equations_are_found_where_the_factor_stays(condition, tolerances, at_least):
     total = pt.lvector("total").type.clone(shape=(1,))()
+    assert compares([total], condition(total))
     role = CountWalk([total], {}, at_least=at_least).follow(condition(total))
     assert [rows.tolerance for rows in requires(role)] == (tolerances if at_least else [])
+
+
+def test_without_a_comparison_of_counts_nothing_is_required():
+    total, known = pt.lvector("total"), pt.lvector("known")
+    assert not compares([total], pt.switch(total - known, 0, -np.inf))
+    assert not compares([total], -((total - known.clip(0, 9)) ** 2))
