@@ -240,7 +240,7 @@ def by_regressions(problem, wanted, chains=2, tune=300, draws=1_800):
     return sampled(pmd.microdata.regressions, problem, wanted, chains, tune, draws)
 
 
-def of_adult(path, triples=40, seed=1, **options):
+def of_adult(path, triples=40, seed=1, chains=2, **options):
     """Rows of the table: for each way, errors of pairs and of 3-way margins, and coverage."""
     problem, people = adult(path), people_of(path)
     n, sizes, pairs = problem.n, problem.sizes, problem.pairs
@@ -280,9 +280,14 @@ def of_adult(path, triples=40, seed=1, **options):
     yield row("mbi's mixture of 100 products", *pgm(pairs, "mixture"))
     ways = {f"`latent_classes`, {CLASSES}": by_classes, "`regressions`": by_regressions}
     for way, draw in ways.items():
-        draws, seconds = draw(problem, wanted, **options)
+        draws, seconds = draw(problem, wanted, chains=chains, **options)
         means = {at: x.mean(axis=0) for at, x in draws.items()}
         yield row(way, means, len(pairs), seconds)
+        # One chain after the other.
+        by_chain = (np.split(draws[at].reshape(len(draws[at]), -1), chains) for at in pairs)
+        each = np.concatenate([sum(map(effective_draws, x)) for x in by_chain])
+        worst, median = np.nanmin(each), np.nanmedian(each)
+        print(f"{way}: effective draws of a pair's cells: {worst:.0f} or more, median {median:.0f}")
         for k, least in ((2, 0), (2, 100), (3, 0), (3, 100)):
             cells = [held(draws[at], true[at])[true[at] >= least] for at in wanted if len(at) == k]
             cells = np.concatenate(cells)

@@ -86,24 +86,25 @@ def check_parameters(model: Model) -> None:
     """Refuse a model in which known parameters of a distribution leave it no value.
 
     Refused, too, are some truncated laws of whole numbers, geometric ones among them. PyMC takes
-    their draws for real numbers between bounds, and never reaches a bound. So are Potentials of
-    random draws that are no variables of the model.
+    their draws for real numbers between bounds, and never reaches a bound. So are Potentials, and
+    distributions, of random draws that are no variables of the model.
 
     Raises
     ------
     ReadingError
         It names the variable, and the check that fails in PyMC's words, such as "sigma > 0".
     """
-    for potential in model.potentials:
-        beneath = ancestors([potential], blockers=model.basic_RVs)
-        if any(isinstance(x.type, RandomType) for x in beneath):
-            raise ReadingError(
-                f"'{potential.name}' depends on a random draw that is no variable of the model. "
-                "Write pm.Normal('x', ...) for pm.Normal.dist(...). pm.Minibatch can't be used: a "
-                "Potential is of all data"
-            )
     view = view_of(model)
     graphs = inline_symbolic_ops(view.log_densities(model.basic_RVs))
+    beneath = {x.name: ancestors([x], blockers=model.basic_RVs) for x in model.potentials}
+    beneath |= {rv.name: ancestors([x]) for rv, x in zip(model.basic_RVs, graphs, strict=True)}
+    for name, variables in beneath.items():
+        if any(isinstance(x.type, RandomType) for x in variables):
+            raise ReadingError(
+                f"'{name}' depends on a random draw that is no variable of the model. Write "
+                "pm.Normal('x', ...) for pm.Normal.dist(...). pm.Minibatch can't be used: the "
+                "density is of all data"
+            )
     free = dependent_variables(view.values.values(), graphs)
     for rv, graph in zip(model.basic_RVs, graphs, strict=True):
         base = getattr(rv.owner.op, "base_rv_op", None)

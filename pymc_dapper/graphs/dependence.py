@@ -20,11 +20,10 @@ def dependent_factors(
     """
     variables = [*model.basic_RVs, *model.potentials]
     factors = log_densities(model, variables, jacobian=jacobian)
-    wanted = set(values)
     return {
         variable.name: factor
         for variable, factor in zip(variables, factors, strict=True)
-        if not wanted.isdisjoint(ancestors([factor]))
+        if not set(ancestors([factor])).isdisjoint(values)
     }
 
 

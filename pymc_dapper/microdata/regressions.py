@@ -27,10 +27,10 @@ def regressions(release: Any, *, n: int | None = None) -> pm.Model:
     -------
     Model
         With the weights ``w_COLUMN`` of each column's categories, and ``w_COLUMN_OTHERS`` for each
-        table that it was released in, with the dims of those others and last its own. A category's
-        probability is proportional to the product of its weights. The people are
-        ``person_COLUMN``. Each table has a Potential ``table_NAME``, and the share of people in its
-        cells is ``share_NAME``.
+        table that it was released in, with the dims of those others and last its own. If two would
+        have one name, the second's ends in ``_``. A category's probability is proportional to the
+        product of its weights. The people are ``person_COLUMN``. Each table has a Potential
+        ``table_NAME``, and the share of people in its cells is ``share_NAME``.
 
     Raises
     ------
@@ -59,16 +59,22 @@ def regressions(release: Any, *, n: int | None = None) -> pm.Model:
     """
     columns = read_columns(release, n)
     sizes = columns.sizes
+
+    def weights_of(column: str, *given: str) -> Any:
+        name = "_".join(["w", column, *given])
+        while name in model.named_vars:  # of columns "a", "b" and "a_b"
+            name += "_"
+        return pm.Exponential(name, 1.0, dims=(*given, column))
+
     order = sorted(sizes, key=lambda column: sizes[column], reverse=True)
     with pm.Model(coords=columns.labels) as model:
         number = columns.add_number()
         room = columns.numbers[-1]
         people: dict[str, Any] = {}
         for column in order:
-            weights = pm.Exponential(f"w_{column}", 1.0, dims=column)
+            weights = weights_of(column)
             for given in effects(column, list(people), [query.dims for query in columns.tables]):
-                table = pm.Exponential("_".join(["w", column, *given]), 1.0, dims=(*given, column))
-                weights = weights * table[tuple(people[x] for x in given)]
+                weights = weights * weights_of(column, *given)[tuple(people[x] for x in given)]
             p = weights / weights.sum(axis=-1, keepdims=True)
             people[column] = pm.Categorical(f"person_{column}", p, shape=room)
         columns.add_tables(people, number)

@@ -53,11 +53,8 @@ class NoiseLaw:
         if self._entrywise:
             at = self.log_density(np.reshape(distance, self.shape))
             return np.nan_to_num((self._top - at).ravel(), nan=np.inf, posinf=np.inf)
-        drops = np.empty(self.size)
-        for k, each in enumerate(distance):
-            alone = np.zeros(self.size)
-            alone[k] = each
-            drops[k] = np.sum(self._top) - np.sum(self.log_density(alone.reshape(self.shape)))
+        alone = (x.reshape(self.shape) for x in np.diag(distance))
+        drops = np.array([np.sum(self._top) - np.sum(self.log_density(x)) for x in alone])
         return np.nan_to_num(drops, nan=np.inf, posinf=np.inf)
 
     @cached_property
@@ -71,15 +68,10 @@ class NoiseLaw:
             return None
         width = np.ones(self.size)
         for _ in range(1000):
-            narrow = self.drop(width) < 0.5
-            if not narrow.any():
+            narrow, wide = self.drop(width) < 0.5, self.drop(width / 2) >= 0.5
+            if not np.any(narrow | wide):
                 break
-            width[narrow] *= 2
-        for _ in range(1000):
-            wide = self.drop(width / 2) >= 0.5
-            if not wide.any():
-                break
-            width[wide] /= 2
+            width *= np.where(narrow, 2.0, np.where(wide, 0.5, 1.0))
         # The grid becomes sparser with distance, up to a hundred widths.
         steps = 0.1 * np.sinh(np.linspace(-7.6, 7.6, 161))
         drops = np.array([self.drop(width * step) for step in steps])

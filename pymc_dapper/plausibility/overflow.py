@@ -30,8 +30,7 @@ def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
         If whole numbers of a Potential, or of an observed variable's parameters, can be too large.
     """
     graphs: dict[str, list[Variable]] = {x.name: [x] for x in model.potentials}
-    for rv in model.observed_RVs:
-        graphs[rv.name] = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
+    graphs |= {rv.name: rv.owner.inputs for rv in model.observed_RVs}
     nodes = io_toposort([], [x for each in graphs.values() for x in each])
     if not any(_multiplies(node.op) and _is_whole(node.outputs[0]) for node in nodes):
         return

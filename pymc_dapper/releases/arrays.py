@@ -9,6 +9,8 @@ import numpy as np
 from pymc_dapper.checks import as_array, shown
 from pymc_dapper.releases.labels import Label, as_label, told
 
+WRITTEN = "Leave suppressed values empty, or nan, and write decimals with a point"
+
 
 def noisy_counts(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Check that a table has one number for each cell, and return them in its shape."""
@@ -85,10 +87,8 @@ class Cells:
 
     def missing(self) -> str | None:
         """Describe the first entry that has no row; None if all have one."""
-        for at in product(*map(range, self.shape)):
-            if at not in self._index:
-                return self._told(at)
-        return None
+        absent = (at for at in product(*map(range, self.shape)) if at not in self._index)
+        return next(map(self._told, absent), None)
 
     def fill(self, values: Sequence[Any]) -> np.ndarray:
         """Put a column into an array; entries without a row or a value are nan."""
@@ -109,7 +109,7 @@ class Cells:
             except (TypeError, ValueError):
                 raise TypeError(
                     f"'{self.name}': values must be numbers, got {value!r} at {self._told(at)}"
-                    + (". Leave suppressed values empty, or nan" if isinstance(value, str) else "")
+                    + (f". {WRITTEN}" if isinstance(value, str) else "")
                 ) from None
             except OverflowError:
                 raise ValueError(

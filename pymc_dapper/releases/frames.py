@@ -92,8 +92,14 @@ def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
         read_file = partial(pd.read_csv, header=None, dtype="object", keep_default_na=False)
     try:
         read = read_file(path)
+        if kind == ".csv" and read.shape[1] == 1 and not {*";\t"}.isdisjoint(read.iat[0, 0]):
+            raise ValueError(f"its one column is {read.iat[0, 0]!r}")
     except ValueError as error:  # an encoding, a row of another length, another format
-        raise ValueError(f"{name}: {path.name} can't be read: {error}") from None
+        raise ValueError(
+            f"{name}: {path.name} can't be read: {str(error).strip()}. In a CSV file, a comma is "
+            "between columns, and a point before decimals. Read others by pandas: "
+            "pd.read_csv(path, sep=';', decimal=',')"
+        ) from None
     if kind == ".parquet":
         return read
     names, *rows = read.to_numpy().tolist()

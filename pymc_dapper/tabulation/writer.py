@@ -140,6 +140,7 @@ class _Writer:
             made = self.model.register_rv(made, rv.name, observed=observed, dims=dims)
             self._tag(rv, made)
             return
+        made.tag.people = getattr(rv.tag, "people", None)  # of a table that was written before
         initval = old.rvs_to_initial_values.get(rv)
         if isinstance(initval, Variable):
             initval = self._written(initval)
@@ -276,7 +277,7 @@ class _Writer:
                 dims = [*rows, *(of_values[j] for j in table)]
                 made = pm.Multinomial(f"{name}_counts", totals, p, dims=dims, initval=start)
                 self._cells[table] = made
-            made.tag.in_place_of = self._told()
+            made.tag.in_place_of = made.tag.people = self._told()
 
     def _margin(self, given: tuple[int, ...]) -> TensorVariable:
         """Count records by row and by the values of variables that another is given."""

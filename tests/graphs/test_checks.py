@@ -135,3 +135,18 @@ def test_random_draws_that_are_no_variables_are_refused(draw):
         pmd.LaplaceMechanism(1.0).potential("privacy", x.sum() + draw(), released=4.0)
     with pytest.raises(ReadingError, match="'privacy' depends on a random draw that is no var"):
         pmd.DapperStep(x, model=model)
+
+
+@pytest.mark.parametrize("of", ["data", "covariate", "free"])
+def test_minibatches_of_other_variables_are_refused_too(of):
+    batch = pm.Minibatch(np.arange(9.0), batch_size=3)
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", 0.3, shape=5)
+        pmd.LaplaceMechanism(1.0).potential("privacy", x.sum(), released=4.0)
+        if of == "data":
+            pm.Normal("y", x.sum(), 1, observed=batch, total_size=9)
+        else:
+            observed = np.ones(3) if of == "covariate" else None
+            pm.Normal("y", x.sum() * batch, 1, observed=observed)
+    with pytest.raises(ReadingError, match=r"'y' depends on a random draw .*pm\.Minibatch can't"):
+        pmd.DapperStep(x, model=model)

@@ -81,6 +81,15 @@ def test_columns_of_most_categories_come_first():
     assert model.named_vars_to_dims["w_x_y"] == ("y", "x")
 
 
+@pytest.mark.parametrize(("size", "names"), [(4, ["w_b_a", "w_b_a_"]), (2, ["w_b_a_", "w_b_a"])])
+def test_weights_whose_names_would_be_the_same_have_two(size, names):
+    noise = pmd.GaussianMechanism(1.0)
+    pair = pmd.Query("q", np.full((2, 2), 2.0), noise, ("a", "b"))
+    other = pmd.Query("r", np.full(size, 8.0 / size), noise, ("b_a",))
+    model = regressions(pmd.Release([pair, other]), n=8)
+    assert [model.named_vars_to_dims[name] for name in names] == [("b_a",), ("a", "b")]
+
+
 @pytest.fixture(scope="module")
 def sampled():
     model = regressions(release(300, ALL_PAIRS, sigma=3.0), n=300)

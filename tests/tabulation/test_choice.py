@@ -148,7 +148,9 @@ def test_each_group_of_people_has_a_table_if_that_is_cheaper():
     ]  # fmt: skip
     tables = tables_if_cheaper(two_groups(900, 20, 1_200), None, ())
     assert [(table.names, table.n) for table in tables] == [("'x0'", 900), ("'x2'", 1_200)]
+    _, _, *counts = tables[-1].model.free_RVs
     assert [rv.name for rv in tables[-1].model.free_RVs] == ["p", "x1", "x0_counts", "x2_counts"]
+    assert [rv.tag.people for rv in counts] == ["900 records of 'x0'", "1,200 records of 'x2'"]
     model = two_groups(900, 20)
     for records in (None, [model["x0"], model["x1"]]):
         idata = pmd.sample(

@@ -21,7 +21,7 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     lines = [f"{reading.n_cells} cells:"]
     lines += [
         f"  {rv.name}  {count.type.shape}  {type(rv.owner.op).__name__.removesuffix('RV')}"
-        + (f", of {rv.tag.in_place_of}" if hasattr(rv.tag, "in_place_of") else "")
+        + (f", of {told}" if (told := getattr(rv.tag, "people", None)) else "")
         for rv, count in zip(reading.rvs, reading.counts, strict=True)
     ]
     lines.append("Terms of the log-density, each of a few cells:")

@@ -13,8 +13,7 @@ def length(model: Model, rv: TensorVariable) -> int | None:
     """Return the length of a variable's first axis; None if it is one draw."""
     if rv.type.ndim == 0 or rv.type.ndim == rv.owner.op.ndim_supp:
         return None
-    [n, *_] = view_of(model).shape(rv)
-    return n
+    return view_of(model).shape(rv)[0]
 
 
 def with_linked(model: Model, seen: Sequence[TensorVariable], n: int) -> list[TensorVariable]:
