@@ -32,8 +32,7 @@ def budget_from_dict(content: Any) -> Budget | None:
         return None
     kind, numbers = kind_of(content, KINDS, "budget")
     with about(f"budget of kind {kind.__name__}"):
-        budget: Budget = kind(**numbers)
-        return budget
+        return kind(**numbers)
 
 
 def kind_of(content: Any, kinds: Mapping[str, Any], what: str) -> tuple[Any, dict[str, Any]]:

@@ -65,7 +65,6 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from numba.extending import register_jitable
-from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_parameters
 from pymc.distributions.distribution import Discrete
 from pytensor.tensor.variable import TensorVariable
@@ -135,9 +134,7 @@ def _propose(remainder, sigma, normal):  # type: ignore[no-untyped-def]  # for n
     return step, distance * distance / variance - normal * normal + 0.25 / c
 
 
-def _reject(
-    rng: np.random.Generator, remainder: np.ndarray, sigma: np.ndarray
-) -> NDArray[np.int64]:
+def _reject(rng: np.random.Generator, remainder: np.ndarray, sigma: np.ndarray) -> np.ndarray:
     """Propose until all are accepted."""
     steps, pending = np.empty(remainder.size, dtype="int64"), np.arange(remainder.size)
     while pending.size:
@@ -149,9 +146,7 @@ def _reject(
     return steps
 
 
-def _invert(
-    rng: np.random.Generator, remainder: np.ndarray, sigma: np.ndarray
-) -> NDArray[np.int64]:
+def _invert(rng: np.random.Generator, remainder: np.ndarray, sigma: np.ndarray) -> np.ndarray:
     """Look a uniform up in the cumulative weights of the integers next to the nearest."""
     steps = range(-INVERSION_REACH, INVERSION_REACH + 1)
 
@@ -213,7 +208,7 @@ class DiscreteGaussianRV(NoiseRV):
     valid = staticmethod(_valid)
 
     @staticmethod
-    def draw(rng: np.random.Generator, mu: Any, sigma: Any, size: Any) -> NDArray[np.int64]:
+    def draw(rng: np.random.Generator, mu: Any, sigma: Any, size: Any) -> np.ndarray:
         """Draw the steps from the nearest integer, by the method that suits each sigma."""
         nearest = np.rint(mu)
         remainder = np.broadcast_to(mu - nearest, size)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from numba.extending import register_jitable
-from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Discrete
 from pytensor.tensor.variable import TensorVariable
@@ -52,7 +51,7 @@ class DiscreteLaplaceRV(NoiseRV):
     valid = staticmethod(_valid)
 
     @staticmethod
-    def draw(rng: np.random.Generator, mu: Any, scale: Any, size: Any) -> NDArray[np.int64]:
+    def draw(rng: np.random.Generator, mu: Any, scale: Any, size: Any) -> np.ndarray:
         """Draw a side and a distance for each."""
         uniform, exponential = rng.random(size), rng.standard_exponential(size)
         return np.asarray(_from_noise(uniform, exponential, mu, scale)).astype("int64")

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from numba.extending import register_jitable
-from numpy.typing import NDArray
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
 from pymc.distributions.distribution import Continuous
 from pymc.distributions.shape_utils import rv_size_is_none
@@ -58,7 +57,7 @@ class TulapRV(NoiseRV):
     valid = staticmethod(_valid)
 
     @staticmethod
-    def draw(rng: np.random.Generator, m: Any, b: Any, q: Any, size: Any) -> NDArray[np.float64]:
+    def draw(rng: np.random.Generator, m: Any, b: Any, q: Any, size: Any) -> np.ndarray:
         """Draw by inversion."""
         return np.asarray(_from_uniform(rng.random(size), m, b, q))
 

@@ -2,14 +2,12 @@
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 from scipy import sparse
 
-Counts = NDArray[np.int64]
-Ends = tuple[NDArray[np.float64], NDArray[np.float64]]
+Ends = tuple[np.ndarray, np.ndarray]
 
 
-def nearest_counts(matrix: sparse.csr_array, ends: Ends, present: Counts) -> Counts | None:
+def nearest_counts(matrix: sparse.csr_array, ends: Ends, present: np.ndarray) -> np.ndarray | None:
     """Change counts as little as possible to satisfy ``low <= matrix @ counts <= high``.
 
     Parameters

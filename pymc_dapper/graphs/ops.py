@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
-from numpy.typing import NDArray
 from pytensor.compile.ops import DeepCopyOp, ViewOp
 from pytensor.graph.basic import Apply, Variable
 from pytensor.graph.op import Op
@@ -233,7 +232,7 @@ class Origins:
     """The inputs that entries are taken from."""
     starts: tuple[int, ...]
     """The number of the first entry of each input."""
-    numbers: NDArray[np.int64]
+    numbers: np.ndarray
     """Of the output's shape: the number of the entry that moves to each place."""
 
 

@@ -1,10 +1,9 @@
 """How many independent draws a chain is worth."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 
-def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def effective_draws(values: np.ndarray) -> np.ndarray:
     """Estimate the number of effective draws of each column, shape (k,), of (n, k) draws.
 
     It is n over the sum of autocorrelations, up to their first pair that isn't positive (Geyer,
@@ -24,7 +23,7 @@ def effective_draws(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(varies, effective, np.nan)
 
 
-def effective_if_autoregressive(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def effective_if_autoregressive(values: np.ndarray) -> np.ndarray:
     """Estimate :func:`effective_draws` for an autoregression: n (1 - r) / (1 + r).
 
     By the autocorrelation r of successive draws alone.
@@ -36,7 +35,7 @@ def effective_if_autoregressive(values: NDArray[np.float64]) -> NDArray[np.float
         return np.where(varies, len(values) * (1 - r) / (1 + r), np.nan)
 
 
-def memory(seen: NDArray[np.float64]) -> float:
+def memory(seen: np.ndarray) -> float:
     """Estimate how many of n draws, shape (n, k), the slowest column takes to forget.
 
     Infinitely many if nothing changes.

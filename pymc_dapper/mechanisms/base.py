@@ -389,8 +389,7 @@ class Mechanism(ABC):
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         """Return the shape of a release of ``statistic``; None for an unknown length."""
-        shape: tuple[int | None, ...] = statistic.type.shape
-        return shape
+        return statistic.type.shape
 
     def _release_check(
         self, name: str, statistic: TensorVariable, released: Any

@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pymc_dapper.checks import real_numbers, whole_numbers
 from pymc_dapper.mechanisms.count_law import CountLaw, read_law
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
-
-Array = NDArray[np.float64]
 
 ONS_ROWS, ONS_REPEATS = 750, 250
 """Length of a table of the Office for National Statistics: rows 501 to 750 serve larger counts."""
@@ -89,7 +86,7 @@ class CellKey(PerturbedCounts):
         return read_law(rows, differences=differences, repeats=self.repeats, what="ptable")
 
 
-def _entries(ptable: Any) -> tuple[Array, int | None]:
+def _entries(ptable: Any) -> tuple[np.ndarray, int | None]:
     """Read a perturbation table, as rows of count, change and probability."""
     names = getattr(ptable, "columns", None)
     if names is None and hasattr(ptable, "keys"):
@@ -119,7 +116,7 @@ def _entries(ptable: Any) -> tuple[Array, int | None]:
     )
 
 
-def _check_target(table: Array, target: NDArray[Any]) -> None:
+def _check_target(table: np.ndarray, target: np.ndarray) -> None:
     wrong = table[:, 0] + table[:, 1] != target
     if wrong.any():
         i, v, _ = table[wrong][0]
@@ -128,7 +125,7 @@ def _check_target(table: Array, target: NDArray[Any]) -> None:
         )
 
 
-def _of_keys(table: Array) -> tuple[Array, int | None]:
+def _of_keys(table: np.ndarray) -> tuple[np.ndarray, int | None]:
     """Turn a table by keys into one of probabilities."""
     count = whole_numbers(table[:, 0], "ptable: pcv", at_least=1)
     key = whole_numbers(table[:, 1], "ptable: ckey", at_least=0)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from numpy.typing import NDArray
 from pytensor.graph.basic import Variable
 from pytensor.tensor.elemwise import Elemwise
 
@@ -16,8 +15,6 @@ from pymc_dapper.backend import numba_ops  # noqa: F401  (compiles look-ups)
 from pymc_dapper.backend.entries import LookUp
 from pymc_dapper.checks import real_numbers, shown, whole_number, whole_numbers
 from pymc_dapper.mechanisms.spans import Value, either
-
-Array = NDArray[np.float64]
 
 MOST_ENTRIES = 100_000
 """Numba doesn't cache larger arrays with compiled code."""
@@ -34,7 +31,7 @@ class CountLaw:
     published values, or, if ``relative``, their differences from the true count.
     """
 
-    probabilities: Array
+    probabilities: np.ndarray
     """Shape (rows, columns); rows add up to one."""
     first: int
     relative: bool
@@ -94,21 +91,21 @@ class CountLaw:
         return self.probabilities.shape[1]
 
     @cached_property
-    def _rows(self) -> Array:
+    def _rows(self) -> np.ndarray:
         """Rows, with an empty row at both ends, for negative counts and for larger ones."""
         return np.pad(self.probabilities, ((1, 1), (0, 0)))
 
     @cached_property
-    def _log(self) -> Array:
+    def _log(self) -> np.ndarray:
         with np.errstate(divide="ignore"):
             return np.log(np.pad(self._rows, ((0, 0), (1, 1))))
 
     @cached_property
-    def _up_to(self) -> Array:
+    def _up_to(self) -> np.ndarray:
         return np.pad(np.cumsum(self._rows, axis=1), ((0, 0), (1, 0)))
 
     @cached_property
-    def _from(self) -> Array:
+    def _from(self) -> np.ndarray:
         return np.pad(np.cumsum(self._rows[:, ::-1], axis=1)[:, ::-1], ((0, 0), (0, 1)))
 
     # -- draws ---------------------------------------------------------------------------------
@@ -118,7 +115,7 @@ class CountLaw:
         known = count >= 0
         return known if self.repeats is not None else known & (count <= self.last)
 
-    def draw(self, count: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+    def draw(self, count: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Draw published values."""
         below = self._up_to[self.row(count) + 1, 1:]
         u = rng.random(count.shape) * below[..., -1]
@@ -126,7 +123,7 @@ class CountLaw:
 
     # -- what can be published -------------------------------------------------------------------
 
-    def counts_behind(self, low: float, high: float) -> NDArray[np.int64]:
+    def counts_behind(self, low: float, high: float) -> np.ndarray:
         """Return a set that includes every count which can lead to a value between two ends.
 
         If such counts have no upper end, the set has one for each row.
@@ -192,7 +189,7 @@ def read_law(
     return _narrow(p / p.sum(axis=1, keepdims=True), values, relative, repeats, what)
 
 
-def law_of_function(law: Callable[[int], Any], largest: int) -> tuple[Array, NDArray[np.int64]]:
+def law_of_function(law: Callable[[int], Any], largest: int) -> tuple[np.ndarray, np.ndarray]:
     """Tabulate a function of the true count, which returns probabilities by published value."""
     try:
         signature(law).bind(0)
@@ -214,7 +211,7 @@ def law_of_function(law: Callable[[int], Any], largest: int) -> tuple[Array, NDA
     return p, values
 
 
-def _check_rows(p: Array, what: str) -> None:
+def _check_rows(p: np.ndarray, what: str) -> None:
     if not np.all(np.isfinite(p)) or np.any(p < 0):
         row = int(np.argmax(np.any(~(p >= 0) | np.isinf(p), axis=1)))
         raise ValueError(f"{what} must be from 0 to 1, but those of true count {row} aren't")
@@ -229,7 +226,7 @@ def _check_rows(p: Array, what: str) -> None:
 
 
 def _narrow(
-    p: Array, values: NDArray[np.int64], relative: bool, repeats: int | None, what: str
+    p: np.ndarray, values: np.ndarray, relative: bool, repeats: int | None, what: str
 ) -> CountLaw:
     """Sort columns, without those at either side that are never published.
 
@@ -254,7 +251,7 @@ def _narrow(
     return CountLaw(table, first, relative, repeats, open_ended)
 
 
-def _look_up(table: NDArray[Any], *indices: Value) -> Value:
+def _look_up(table: np.ndarray, *indices: Value) -> Value:
     if any(isinstance(x, Variable) for x in indices):
         return Elemwise(LookUp(table))(*indices)
     return table[indices]

@@ -185,5 +185,4 @@ class IntervalQuantileMechanism(RankedMechanism):
 
     def _draw(self, statistic: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         number = self._drawn_number(statistic, rng)
-        drawn: np.ndarray = self.lower + number + rng.uniform(size=number.shape)
-        return drawn
+        return self.lower + number + rng.uniform(size=number.shape)

@@ -3,7 +3,6 @@
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 from pytensor.graph.basic import equal_computations
 from pytensor.tensor.variable import TensorVariable
 
@@ -11,10 +10,10 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 from pymc_dapper.plausibility.told_sums import SAME_DRAWS, step_of
 
-Array = NDArray[np.float64]
 
-
-def is_same(first: TensorVariable, second: TensorVariable, draws: tuple[Array, Array]) -> bool:
+def is_same(
+    first: TensorVariable, second: TensorVariable, draws: tuple[np.ndarray, np.ndarray]
+) -> bool:
     """Say whether two statistics are the same, by their graphs or in all draws from the prior."""
     if equal_computations([first], [second]):
         return True
@@ -25,7 +24,7 @@ def is_same(first: TensorVariable, second: TensorVariable, draws: tuple[Array, A
 
 
 def check_repeated(
-    names: tuple[str, str], noisy_range: tuple[Array, Array], noise: NoiseLaw
+    names: tuple[str, str], noisy_range: tuple[np.ndarray, np.ndarray], noise: NoiseLaw
 ) -> None:
     """Check for two releases of one statistic with the same values and the same noise.
 

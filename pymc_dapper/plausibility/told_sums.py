@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.plausibility.noise_law import NoiseLaw
@@ -23,8 +22,6 @@ SAME_DRAWS = 1e-9
 
 LIKELY = 1e-3
 """Agreement that is rarer than this by chance is reported."""
-
-Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,9 @@ class ToldSums:
     """Sums of a release along some of its axes, whose totals are known."""
 
     told: Told
-    which: Indices
+    which: np.ndarray
     """Indices of the known values, flattened."""
-    places: tuple[Indices, ...]
+    places: tuple[np.ndarray, ...]
     """Indices of the entries in each sum."""
 
 
@@ -81,7 +78,7 @@ def find_told_sums(
                 yield ToldSums(told[j], which[own] - starts[j], tuple(places[of_sums[own]]))
 
 
-def _same(sums: np.ndarray, told: np.ndarray) -> tuple[Indices, Indices]:
+def _same(sums: np.ndarray, told: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pair known values with the sums that equal them in all draws."""
     limits = SAME_DRAWS * np.abs(told).max(axis=0)
     candidates = np.flatnonzero(np.ptp(told, axis=0) > 0)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pymc_dapper.kernels.effective_draws import effective_draws, effective_if_autoregressive
 from pymc_dapper.records.reading.known_totals import KnownTotals
@@ -51,7 +50,7 @@ class LongMemory:
         self._next = next(self._looks, None)
         self._look = seen
         self._known = [] if known is None else seen.positions(known.single_sums())
-        self._seen: list[NDArray[np.float64]] = []
+        self._seen: list[np.ndarray] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []
 
@@ -123,7 +122,7 @@ class LongMemory:
         return values is None or len(values) > 1 + len(self._look.names)
 
 
-def least_effective(seen: NDArray[np.float64]) -> NDArray[np.float64]:
+def least_effective(seen: np.ndarray) -> np.ndarray:
     """Return the lower estimate of effective draws of each column, shape (k,), from (n, k) states.
 
     nan for constant or infinite columns.

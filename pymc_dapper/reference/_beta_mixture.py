@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import beta
 
 from pymc_dapper.reference._quantiles import invert_cdf
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +17,8 @@ class BetaMixture:
     component.
     """
 
-    weights: FloatArray
-    a: FloatArray
+    weights: np.ndarray
+    a: np.ndarray
     concentration: float
 
     @property
@@ -35,16 +33,16 @@ class BetaMixture:
         within = means * (1 - means) / (self.concentration + 1)
         return float(np.sqrt(self.weights @ (within + (means - self.mean) ** 2)))
 
-    def cdf(self, x: ArrayLike) -> FloatArray:
+    def cdf(self, x: ArrayLike) -> np.ndarray:
         """Distribution function at `x`, of the shape of `x`."""
         each = beta.cdf(np.asarray(x)[..., None], self.a, self.concentration - self.a)
         return np.asarray(each @ self.weights)
 
-    def pdf(self, x: ArrayLike) -> FloatArray:
+    def pdf(self, x: ArrayLike) -> np.ndarray:
         """Density at `x`, of the shape of `x`; 0 outside of [0, 1]."""
         each = beta.pdf(np.asarray(x)[..., None], self.a, self.concentration - self.a)
         return np.asarray(each @ self.weights)
 
-    def quantile(self, q: ArrayLike) -> FloatArray:
+    def quantile(self, q: ArrayLike) -> np.ndarray:
         """Quantiles at probabilities `q`, strictly between 0 and 1, of the shape of `q`."""
         return invert_cdf(lambda x: float(self.cdf(x)), q, low=0.0, high=1.0)

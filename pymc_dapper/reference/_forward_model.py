@@ -1,13 +1,11 @@
 """A PyMC model run forward: independent draws from its prior, in compiled batches."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from numpy.typing import NDArray
 from pymc import compile as pymc_compile
 from pymc.distributions.continuous import Flat, HalfFlat
 from pytensor.graph.basic import Variable
@@ -17,8 +15,6 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.internals import collect_default_updates, default_transform
 from pymc_dapper.checks import known
 from pymc_dapper.context import model_to_read
-
-FloatArray = NDArray[np.float64]
 
 
 class ForwardModel:
@@ -75,14 +71,14 @@ class ForwardModel:
         for shared, child in zip(self._generators, rng.spawn(len(self._generators)), strict=True):
             shared.set_value(child, borrow=True)
 
-    def draw(self, size: int) -> tuple[dict[str, NDArray[Any]], FloatArray]:
+    def draw(self, size: int) -> tuple[dict[str, np.ndarray], np.ndarray]:
         """Draw variables, shape (size, ...), and the logarithms of the factors, shape (size, F)."""
         outputs = self._function(size)
         n = len(self.var_names)
         draws = dict(zip(self.var_names, outputs[:n], strict=True))
         return draws, np.stack(outputs[n:], axis=1)
 
-    def released(self, factor: str) -> NDArray[Any] | None:
+    def released(self, factor: str) -> np.ndarray | None:
         """Return a mechanism's released values, if the model has them under the factor's name."""
         variable = self.model.named_vars[factor]
         if variable in self.model.observed_RVs:

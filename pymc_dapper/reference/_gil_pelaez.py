@@ -21,11 +21,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pymc_dapper.reference._quantiles import invert_cdf
-
-FloatArray = NDArray[np.float64]
 
 MAX_TERMS = 1_000_000
 QUANTILE_MARGIN = 1e-9
@@ -41,29 +39,29 @@ class InvertedLaw:
 
     low: float
     high: float
-    t: FloatArray
-    phi: NDArray[np.complex128]
+    t: np.ndarray
+    phi: np.ndarray
 
-    def cdf(self, x: ArrayLike) -> FloatArray:
+    def cdf(self, x: ArrayLike) -> np.ndarray:
         """Distribution function at `x`, of the shape of `x`: 0 below `low` and 1 above `high`."""
         weights = self.phi / (np.pi * (np.arange(self.t.size) + 0.5))
         series = 0.5 - self._series(x, weights).imag
         inside = np.clip(series, 0.0, 1.0)
         return np.where(np.less(x, self.low), 0.0, np.where(np.greater(x, self.high), 1.0, inside))
 
-    def pdf(self, x: ArrayLike) -> FloatArray:
+    def pdf(self, x: ArrayLike) -> np.ndarray:
         """Density at `x`, of the shape of `x`: 0 outside of `low` to `high`."""
         step = 2 * self.t[0]
         inside = np.maximum(self._series(x, self.phi * (step / np.pi)).real, 0.0)
         return np.where(np.less(x, self.low) | np.greater(x, self.high), 0.0, inside)
 
-    def quantile(self, q: ArrayLike) -> FloatArray:
+    def quantile(self, q: ArrayLike) -> np.ndarray:
         """Quantiles at probabilities `q`, not within `QUANTILE_MARGIN` of 0 or 1; shape of `q`."""
         return invert_cdf(
             lambda x: float(self.cdf(x)), q, self.low, self.high, margin=QUANTILE_MARGIN
         )
 
-    def _series(self, x: ArrayLike, weights: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    def _series(self, x: ArrayLike, weights: np.ndarray) -> np.ndarray:
         """Sum of ``weights * exp(-i t x)`` over t, at each x."""
         points = np.asarray(x, dtype=float)
         sums = [weights @ np.exp(-1j * self.t * point) for point in points.ravel()]
@@ -100,6 +98,6 @@ def invert(
             f"be inverted with {MAX_TERMS} terms. Very small alpha does this; raise alpha, or use "
             "the mean and sd, which need no inversion."
         )
-    t: FloatArray = (np.arange(terms, dtype=np.float64) + 0.5) * step
+    t: np.ndarray = (np.arange(terms, dtype=np.float64) + 0.5) * step
     phi = np.array([characteristic_function(float(one)) for one in t], dtype=complex)
     return InvertedLaw(low, high, t, phi)

@@ -5,11 +5,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import qr
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,13 +17,13 @@ class Elimination:
     maps the noise of the free cells to theirs. `whole` says whether the noise is of whole numbers.
     """
 
-    matrix: FloatArray
-    free: IntArray
-    solved: IntArray
-    solution: FloatArray
+    matrix: np.ndarray
+    free: np.ndarray
+    solved: np.ndarray
+    solution: np.ndarray
     whole: bool
 
-    def complete(self, noise: FloatArray) -> NDArray[np.bool_]:
+    def complete(self, noise: np.ndarray) -> np.ndarray:
         """Overwrite the solved cells' noise, in place, by the values that the free cells imply.
 
         Returned is for each row whether there is a solution: with noise of whole numbers there may
@@ -68,12 +65,12 @@ def eliminate(
     return Elimination(matrix, free, solved, solution, whole)
 
 
-def independent_columns(matrix: FloatArray, *, whole: bool) -> IntArray:
+def independent_columns(matrix: np.ndarray, *, whole: bool) -> np.ndarray:
     """Return the columns of a block whose rank is the matrix's."""
     return _exact_pivots(matrix) if whole else _pivots(matrix)
 
 
-def _chosen(solve_for: ArrayLike, matrix: FloatArray, rank: int, whole: bool) -> IntArray:
+def _chosen(solve_for: ArrayLike, matrix: np.ndarray, rank: int, whole: bool) -> np.ndarray:
     solved = np.asarray(solve_for)
     cells = matrix.shape[1]
     if solved.ndim != 1 or (solved.size and not np.issubdtype(solved.dtype, np.integer)):
@@ -94,7 +91,7 @@ def _chosen(solve_for: ArrayLike, matrix: FloatArray, rank: int, whole: bool) ->
     return solved
 
 
-def _pivots(matrix: FloatArray) -> IntArray:
+def _pivots(matrix: np.ndarray) -> np.ndarray:
     """Columns of a well-conditioned block of full rank, by a pivoted QR decomposition."""
     if 0 in matrix.shape:
         return np.zeros(0, dtype=np.int64)
@@ -104,7 +101,7 @@ def _pivots(matrix: FloatArray) -> IntArray:
     return np.sort(order[:rank]).astype(np.int64)
 
 
-def _exact_pivots(matrix: FloatArray) -> IntArray:
+def _exact_pivots(matrix: np.ndarray) -> np.ndarray:
     """Columns of a block of full rank, by elimination in fractions, on pivots of 1 if possible."""
     rows: list[list[Any]] = [[Fraction(int(entry)) for entry in row] for row in matrix]
     pivots: list[int] = []

@@ -4,13 +4,11 @@ import cmath
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import digamma, gammaln, loggamma, polygamma
 
 from pymc_dapper.reference._gil_pelaez import InvertedLaw, invert
 from pymc_dapper.reference._split import SplitLaw
-
-FloatArray = NDArray[np.float64]
 
 TOLERANCE = 1e-12
 """Error of the cdf, before rounding: a quarter to each tail and a half to the series' end."""
@@ -37,7 +35,7 @@ class LogContrast:
     The coefficients c_k aren't all 0. `mean` and `sd` are those of L.
     """
 
-    def __init__(self, alpha: FloatArray, split: SplitLaw, coefficients: FloatArray) -> None:
+    def __init__(self, alpha: np.ndarray, split: SplitLaw, coefficients: np.ndarray) -> None:
         self.coefficients = coefficients
         self._split = split
         self._shapes = [a + n for a, n in zip(alpha, split.supports, strict=True)]
@@ -50,21 +48,21 @@ class LogContrast:
         )
         self.sd = float(np.sqrt(within + between))
 
-    def characteristic_function(self, t: ArrayLike) -> NDArray[np.complex128]:
+    def characteristic_function(self, t: ArrayLike) -> np.ndarray:
         """``E[exp(i t L)]`` at real `t`, of the shape of `t`."""
         points = np.asarray(t, dtype=float)
         values = [self._split.mean_of_product(self._ratios(float(one))) for one in points.ravel()]
         return np.array(values, dtype=complex).reshape(points.shape)
 
-    def cdf(self, x: ArrayLike) -> FloatArray:
+    def cdf(self, x: ArrayLike) -> np.ndarray:
         """Distribution function at `x`, of the shape of `x`."""
         return self._centred.cdf(np.asarray(x, dtype=float) - self.mean)
 
-    def pdf(self, x: ArrayLike) -> FloatArray:
+    def pdf(self, x: ArrayLike) -> np.ndarray:
         """Density at `x`, of the shape of `x`."""
         return self._centred.pdf(np.asarray(x, dtype=float) - self.mean)
 
-    def quantile(self, q: ArrayLike) -> FloatArray:
+    def quantile(self, q: ArrayLike) -> np.ndarray:
         """Quantiles at probabilities `q`, not within 1e-9 of 0 or 1, of the shape of `q`."""
         return self._centred.quantile(q) + self.mean
 
@@ -84,7 +82,7 @@ class LogContrast:
             tolerance=TOLERANCE / 2,
         )
 
-    def _ratios(self, t: float) -> list[NDArray[np.complex128]]:
+    def _ratios(self, t: float) -> list[np.ndarray]:
         """``Gamma(a_k + i c_k t) / Gamma(a_k)`` for each count in each cell's support."""
         return [
             np.exp(loggamma(a + 1j * c * t) - gammaln(a))

@@ -7,9 +7,6 @@ covariance of the score (Louis 1982, Journal of the Royal Statistical Society B 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -22,15 +19,15 @@ class LouisMoments:
     draws.
     """
 
-    score: FloatArray
-    score_mc_cov: FloatArray
-    complete: FloatArray
-    missing: FloatArray
-    information_mc_se: FloatArray
+    score: np.ndarray
+    score_mc_cov: np.ndarray
+    complete: np.ndarray
+    missing: np.ndarray
+    information_mc_se: np.ndarray
     ess: float
 
     @property
-    def information(self) -> FloatArray:
+    def information(self) -> np.ndarray:
         """Observed information, by Louis."""
         return self.complete - self.missing
 
@@ -40,7 +37,7 @@ class LouisMoments:
         return is_positive_definite(self.information)
 
     @property
-    def zero_mc_se(self) -> FloatArray:
+    def zero_mc_se(self) -> np.ndarray:
         """Monte Carlo standard error of the zero of the score; nan if there is none."""
         if not self.regular:
             return np.full(len(self.score), np.nan)
@@ -48,7 +45,7 @@ class LouisMoments:
         return np.sqrt(np.diag(inverse @ self.score_mc_cov @ inverse))
 
 
-def louis(weights: FloatArray, score: FloatArray, hessian: FloatArray, ess: float) -> LouisMoments:
+def louis(weights: np.ndarray, score: np.ndarray, hessian: np.ndarray, ess: float) -> LouisMoments:
     """Weighted moments of the complete score and information, summed over the blocks.
 
     The weights of M draws for K independent blocks, shape (M, K), add up to 1 over the draws. Score
@@ -70,6 +67,6 @@ def louis(weights: FloatArray, score: FloatArray, hessian: FloatArray, ess: floa
     )
 
 
-def is_positive_definite(matrix: FloatArray) -> bool:
+def is_positive_definite(matrix: np.ndarray) -> bool:
     """Whether a symmetric matrix is finite and positive definite."""
     return bool(np.isfinite(matrix).all() and np.linalg.eigvalsh(matrix).min() > 0)

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from pymc import compile as pymc_compile
 
 from pymc_dapper.mechanisms import KNormMechanism, Mechanism, RandomizedResponse
 from pymc_dapper.mechanisms.additive import AdditiveNoise
 from pymc_dapper.mechanisms.arguments import with_suppressed
-
-FloatArray = NDArray[np.float64]
 
 
 def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:
@@ -67,7 +65,7 @@ def _as_numbers(mechanism: Mechanism, released: ArrayLike) -> np.ndarray:
     return with_suppressed("released", released) if mechanism.suppresses else np.asarray(released)
 
 
-def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], FloatArray]:
+def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], np.ndarray]:
     """Log-density of a release as a function of statistics.
 
     It maps statistics of shape ``(size, *shape)`` to log-densities of shape ``(size,)``, and raises
@@ -77,7 +75,7 @@ def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable
     mechanism.check_released("released", values)
     compiled: dict[str, Callable[[Any], Any]] = {}
 
-    def log_density(statistic: Any) -> FloatArray:
+    def log_density(statistic: Any) -> np.ndarray:
         s = np.asarray(statistic)
         if s.shape[1:] != values.shape:
             raise ValueError(

@@ -5,23 +5,22 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom
 
 from pymc_dapper.budget import PureDP, laplace_scale
 from pymc_dapper.budget.kinds import check_replace
 from pymc_dapper.checks import choice, finite_number, real_numbers, whole_number
 
-FloatArray = NDArray[np.float64]
 Alternative = Literal["greater", "less", "two-sided"]
 
 
 class Interval(NamedTuple):
     """A confidence interval."""
 
-    lower: FloatArray
+    lower: np.ndarray
     """Lower ends, in the shape of the release."""
-    upper: FloatArray
+    upper: np.ndarray
     """Upper ends."""
 
 
@@ -52,14 +51,14 @@ class ProportionTest:
     level: float
     lower: float
     upper: float
-    rejection: FloatArray
+    rejection: np.ndarray
 
     @property
     def size(self) -> float:
         """Probability of rejection at theta0, exactly."""
         return float(self.power(self.theta0))
 
-    def power(self, theta: ArrayLike) -> FloatArray:
+    def power(self, theta: ArrayLike) -> np.ndarray:
         """Probability of rejection, exactly.
 
         Parameters
@@ -85,7 +84,7 @@ def check_n(n: int) -> int:
     return whole_number(n, "n, the number of records,", at_least=1)
 
 
-def check_released(released: ArrayLike) -> FloatArray:
+def check_released(released: ArrayLike) -> np.ndarray:
     """Return released values as floats, all of them finite."""
     return real_numbers(released, "what was released", finite=True)
 
@@ -95,7 +94,7 @@ def check_theta0(theta0: float) -> float:
     return finite_number(theta0, "theta0", above=0, below=1)
 
 
-def p_value_of(below: FloatArray, above: FloatArray, alternative: Alternative) -> FloatArray:
+def p_value_of(below: np.ndarray, above: np.ndarray, alternative: Alternative) -> np.ndarray:
     """p-value, from the one-sided ones: against "less" (below) and against "greater" (above).
 
     Two-sided is twice the smaller one: equal tails.
@@ -112,7 +111,7 @@ def tail_test(
     alternative: Alternative,
     level: float,
     critical: Callable[[float], float],
-    exceeds: Callable[[float], FloatArray],
+    exceeds: Callable[[float], np.ndarray],
 ) -> ProportionTest:
     """Test that rejects in one tail of the released value, or in both with half the level each.
 
@@ -139,7 +138,7 @@ def proportion_scale(n: int, budget: PureDP) -> float:
 
 def laplace_noise(
     rng: np.random.Generator, scale: float, size: int | tuple[int, ...]
-) -> FloatArray:
+) -> np.ndarray:
     """Draw Laplace noise: -sign(w) log(1 - 2 |w|) times the scale, w uniform on (-1/2, 1/2)."""
     # From [0, 1) to (-1/2, 1/2]: its upper end would be infinite, so go to (-1/2, 1/2) by clipping.
     w = np.maximum(rng.random(size) - 0.5, np.nextafter(-0.5, 0.0))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pymc_dapper.budget.roots import root
 
@@ -14,7 +14,7 @@ def invert_cdf(
     low: float,
     high: float,
     margin: float = 0.0,
-) -> NDArray[np.float64]:
+) -> np.ndarray:
     """Solve ``cdf(x) = q`` for each `q` by a bracketing root find: ``cdf(low) <= q <= cdf(high)``.
 
     The cdf is continuous and non-decreasing. Raises ValueError if a probability isn't strictly

@@ -12,11 +12,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
-
-FloatArray = NDArray[np.float64]
-CountArray = NDArray[np.int64 | np.float64]
 
 NEGLIGIBLE = 1e-18
 """Probability dropped in either tail of each cell's count: less than rounding can show."""
@@ -28,9 +24,9 @@ class BackwardKernel(NamedTuple):
     Rows that cannot occur are zero throughout.
     """
 
-    log_probability: FloatArray
-    probability: FloatArray
-    previous: NDArray[np.intp]
+    log_probability: np.ndarray
+    probability: np.ndarray
+    previous: np.ndarray
     """Row of the previous kernel, that is, the index of s - c; 0 if the probability is 0."""
 
 
@@ -44,25 +40,25 @@ class SplitLaw:
     methods take are given by their values on the supports.
     """
 
-    supports: tuple[CountArray, ...]
-    pmfs: tuple[FloatArray, ...]
+    supports: tuple[np.ndarray, ...]
+    pmfs: tuple[np.ndarray, ...]
     kernels: tuple[BackwardKernel, ...]
 
-    def mean_of_product(self, factors: Sequence[NDArray[np.inexact]]) -> complex:
+    def mean_of_product(self, factors: Sequence[np.ndarray]) -> complex:
         """Mean of ``prod_k factors[k](n_k)``; stable as long as no factor exceeds 1 in modulus."""
-        value: NDArray[np.inexact] = factors[0]
+        value: np.ndarray = factors[0]
         for kernel, factor in zip(self.kernels, factors[1:], strict=True):
             value = (kernel.probability * value[kernel.previous]) @ factor
         return complex(value[0])
 
-    def log_mean_of_product(self, log_factors: Sequence[FloatArray]) -> float:
+    def log_mean_of_product(self, log_factors: Sequence[np.ndarray]) -> float:
         """Log of the mean of ``prod_k exp(log_factors[k](n_k))``, for factors of any size."""
         value = log_factors[0]
         for kernel, log_factor in zip(self.kernels, log_factors[1:], strict=True):
             value = logsumexp(kernel.log_probability + value[kernel.previous] + log_factor, axis=-1)
         return float(value[0])
 
-    def moments_of_sum(self, terms: Sequence[FloatArray]) -> tuple[float, float]:
+    def moments_of_sum(self, terms: Sequence[np.ndarray]) -> tuple[float, float]:
         """Mean and variance of ``sum_k terms[k](n_k)``, the cells' dependence included."""
         mean, variance = terms[0], np.zeros_like(terms[0])
         for kernel, term in zip(self.kernels, terms[1:], strict=True):
@@ -72,7 +68,7 @@ class SplitLaw:
             variance = (kernel.probability * spread).sum(axis=1)
         return float(mean[0]), float(variance[0])
 
-    def draws(self, size: int, rng: np.random.Generator) -> CountArray:
+    def draws(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Draw splits independently, from the last cell back to the first; shape (size, K)."""
         columns = []
         row = np.zeros(size, dtype=np.intp)
@@ -89,7 +85,7 @@ class SplitLaw:
         return np.column_stack(columns[::-1])
 
 
-def log_convolve(a: FloatArray, b: FloatArray, size: int) -> FloatArray:
+def log_convolve(a: np.ndarray, b: np.ndarray, size: int) -> np.ndarray:
     """Log of the first `size` terms of the convolution of ``exp(a)`` and ``exp(b)``."""
     out = np.empty(min(size, a.size + b.size - 1))
     for s in range(out.size):
@@ -98,7 +94,7 @@ def log_convolve(a: FloatArray, b: FloatArray, size: int) -> FloatArray:
     return out
 
 
-def log_marginal_weights(log_weights: FloatArray) -> FloatArray:
+def log_marginal_weights(log_weights: np.ndarray) -> np.ndarray:
     """Unnormalised log marginal law of each cell's count, by leave-one-out convolutions.
 
     Input and result are log weights of each count in each cell, shape (K, N + 1) with K >= 2. The
@@ -106,7 +102,7 @@ def log_marginal_weights(log_weights: FloatArray) -> FloatArray:
     """
     size = log_weights.shape[1]
 
-    def running(rows: FloatArray) -> list[FloatArray]:
+    def running(rows: np.ndarray) -> list[np.ndarray]:
         return list(accumulate(rows, lambda a, b: log_convolve(a, b, size), initial=np.zeros(1)))
 
     before = running(log_weights[:-1])
@@ -115,7 +111,7 @@ def log_marginal_weights(log_weights: FloatArray) -> FloatArray:
     return log_weights + np.array(others)[:, ::-1]
 
 
-def latent_split(log_weights: FloatArray, pmf: FloatArray) -> SplitLaw:
+def latent_split(log_weights: np.ndarray, pmf: np.ndarray) -> SplitLaw:
     """Law of the splits of N with these log weights of each count in each cell, shape (K, N + 1).
 
     `pmf` is the marginal law of each cell's count, as `log_marginal_weights` gives it, normalised.
@@ -148,7 +144,7 @@ def latent_split(log_weights: FloatArray, pmf: FloatArray) -> SplitLaw:
     )
 
 
-def known_split(counts: FloatArray) -> SplitLaw:
+def known_split(counts: np.ndarray) -> SplitLaw:
     """Law that puts all probability on one split, whose counts may be fractional."""
     certain = BackwardKernel(np.zeros((1, 1)), np.ones((1, 1)), np.zeros((1, 1), dtype=np.intp))
     return SplitLaw(

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pymc_dapper.budget import ApproxDP, PureDP
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -65,17 +63,17 @@ class TulapNoise:
         left = (scaled * self.b**-cell - self.b) / (1 - self.b)
         return float(cell + 0.5 - np.clip(left, 0.0, 1.0))
 
-    def sf(self, x: ArrayLike) -> FloatArray:
+    def sf(self, x: ArrayLike) -> np.ndarray:
         """P(noise > x), elementwise."""
         values = np.asarray(x, dtype=float)
         lower = self._tail(np.abs(values))
         return np.where(values >= 0, lower, 1.0 - lower)
 
-    def cdf(self, x: ArrayLike) -> FloatArray:
+    def cdf(self, x: ArrayLike) -> np.ndarray:
         """P(noise <= x), elementwise."""
         return self.sf(-np.asarray(x, dtype=float))
 
-    def _tail(self, distance: FloatArray) -> FloatArray:
+    def _tail(self, distance: np.ndarray) -> np.ndarray:
         """P(noise > distance), for distances of at least 0."""
         cell = np.floor(distance + 0.5)
         with np.errstate(invalid="ignore"):  # At infinity there is nothing left.

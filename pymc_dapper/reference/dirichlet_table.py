@@ -29,7 +29,7 @@ from operator import index
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
 from pymc_dapper.checks import places, real_numbers, whole_number
@@ -37,33 +37,31 @@ from pymc_dapper.reference import _split
 from pymc_dapper.reference._beta_mixture import BetaMixture
 from pymc_dapper.reference._log_contrast import LogContrast
 
-FloatArray = NDArray[np.float64]
-
 
 class TableDraws(NamedTuple):
     """Independent draws from a table's posterior."""
 
-    counts: NDArray[np.int64 | np.float64]
+    counts: np.ndarray
     """Cell counts, shape (size, K)."""
-    p: FloatArray
+    p: np.ndarray
     """Cell probabilities, shape (size, K)."""
 
 
 class _DirichletMixture:
     """A mixture of Dirichlet(alpha + n) over a law of splits n, all of the same total."""
 
-    def __init__(self, alpha: FloatArray, total: float, split: _split.SplitLaw) -> None:
+    def __init__(self, alpha: np.ndarray, total: float, split: _split.SplitLaw) -> None:
         self.alpha = alpha
         self._split = split
         self._concentration = float(alpha.sum()) + total
 
     @property
-    def mean(self) -> FloatArray:
+    def mean(self) -> np.ndarray:
         """Posterior means of the cell probabilities, shape (K,)."""
         return np.array([self.cell(k).mean for k in range(self.alpha.size)])
 
     @property
-    def sd(self) -> FloatArray:
+    def sd(self) -> np.ndarray:
         """Posterior standard deviations of the cell probabilities, shape (K,)."""
         return np.array([self.cell(k).sd for k in range(self.alpha.size)])
 
@@ -146,7 +144,7 @@ class _DirichletMixture:
             )
         return self.log_contrast((1.0, -1.0, -1.0, 1.0))
 
-    def odds_ratio_quantile(self, q: ArrayLike) -> FloatArray:
+    def odds_ratio_quantile(self, q: ArrayLike) -> np.ndarray:
         """Posterior quantiles of the odds ratio, whose mean may be infinite.
 
         Parameters
@@ -233,7 +231,7 @@ class TablePosterior(_DirichletMixture):
                 f"cell_loglik makes every split of {n_records} records impossible: no counts with "
                 f"finite terms add up to {n_records}. Check that its columns are the counts 0 to N."
             )
-        self.count_pmf: FloatArray = np.exp(log_marginals - log_total)
+        self.count_pmf: np.ndarray = np.exp(log_marginals - log_total)
         super().__init__(prior, n_records, _split.latent_split(log_weights, self.count_pmf))
 
 
@@ -263,7 +261,7 @@ class KnownTablePosterior(_DirichletMixture):
 
     def __init__(self, alpha: ArrayLike, counts: ArrayLike) -> None:
         prior = _checked_alpha(alpha)
-        self.counts: FloatArray = np.array(counts, dtype=float)
+        self.counts: np.ndarray = np.array(counts, dtype=float)
         if self.counts.shape != prior.shape:
             raise ValueError(
                 f"counts must have shape {prior.shape}, as alpha has, got {self.counts.shape}."
@@ -277,7 +275,7 @@ class KnownTablePosterior(_DirichletMixture):
         super().__init__(prior, float(self.counts.sum()), _split.known_split(self.counts))
 
 
-def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) -> FloatArray:
+def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) -> np.ndarray:
     """Cell terms of the log-likelihood of counts released with Gaussian noise.
 
     Discrete Gaussian noise has the same terms, up to a constant.
@@ -312,14 +310,14 @@ def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) 
     return np.asarray(-0.5 * (errors / np.broadcast_to(scale, noisy.shape)[:, None]) ** 2)
 
 
-def _checked_alpha(alpha: ArrayLike) -> FloatArray:
+def _checked_alpha(alpha: ArrayLike) -> np.ndarray:
     prior = real_numbers(alpha, "alpha", vector=True, positive=True)
     if prior.size < 2:
         raise ValueError("alpha must be a vector of at least 2 prior parameters, one for each cell")
     return prior
 
 
-def _checked_cell_loglik(cell_loglik: ArrayLike, n_cells: int) -> FloatArray:
+def _checked_cell_loglik(cell_loglik: ArrayLike, n_cells: int) -> np.ndarray:
     loglik = np.asarray(cell_loglik, dtype=float)
     if loglik.ndim != 2 or loglik.shape[0] != n_cells or loglik.shape[1] < 2:
         raise ValueError(

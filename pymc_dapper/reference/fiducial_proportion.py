@@ -35,7 +35,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import betainc
 from scipy.stats import laplace
 
@@ -44,7 +44,6 @@ from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import choice, finite_number, whole_number
 from pymc_dapper.reference import _proportion
 
-FloatArray = NDArray[np.float64]
 Mixing = Literal["jeffreys", "uniform", "flat-prior"]
 
 _BETA_SHIFT = {"jeffreys": 0.5, "flat-prior": 1.0}
@@ -71,24 +70,24 @@ class FiducialProportion:
         The rule.
     """
 
-    draws: FloatArray
-    released: FloatArray
+    draws: np.ndarray
+    released: np.ndarray
     n: int
     budget: PureDP | None
     mixing: Mixing
 
     @property
-    def estimate(self) -> FloatArray:
+    def estimate(self) -> np.ndarray:
         """Median of the draws, in the shape of `released`."""
         return np.asarray(np.median(self.draws, axis=(-2, -1)))
 
     @property
-    def mean(self) -> FloatArray:
+    def mean(self) -> np.ndarray:
         """Mean of the draws, in the shape of `released`."""
         return np.asarray(self.draws.mean(axis=(-2, -1)))
 
     @property
-    def sd(self) -> FloatArray:
+    def sd(self) -> np.ndarray:
         """Standard deviation of the draws, in the shape of `released`."""
         return np.asarray(self.draws.std(axis=(-2, -1)))
 
@@ -105,7 +104,7 @@ class FiducialProportion:
 
     def p_value(
         self, theta0: float, alternative: _proportion.Alternative = "greater"
-    ) -> FloatArray:
+    ) -> np.ndarray:
         """P-value of H0: theta = theta0: the share of draws on the null hypothesis's side.
 
         Parameters
@@ -302,8 +301,8 @@ def fiducial_test(
 
 
 def _draw_given_proportion(
-    t: FloatArray, n: int, mixing: Mixing, rng: np.random.Generator
-) -> FloatArray:
+    t: np.ndarray, n: int, mixing: Mixing, rng: np.random.Generator
+) -> np.ndarray:
     """Draw theta given a proportion within [0, 1]."""
     if mixing != "uniform":
         shift = _BETA_SHIFT[mixing]

@@ -38,14 +38,12 @@ from operator import index
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich.progress import Progress
 
 from pymc_dapper.checks import places, whole_number
 from pymc_dapper.reference._linear_invariants import Elimination, eliminate
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Inequalities = tuple[ArrayLike, ArrayLike]
 
 MAX_STATES = 5_000_000
@@ -70,11 +68,11 @@ class InvariantDraws:
         Cells that followed from the others, in the flat table.
     """
 
-    draws: NDArray[Any]
-    acceptance_rate: FloatArray
+    draws: np.ndarray
+    acceptance_rate: np.ndarray
     solvable_rate: float
     feasible_rate: float
-    solved_for: IntArray
+    solved_for: np.ndarray
 
     def to_datatree(self) -> Any:
         """Return the draws as ArviZ has them: group "posterior", variable "release"."""
@@ -95,8 +93,8 @@ class ReleaseLaw:
         Their probabilities.
     """
 
-    states: IntArray
-    probabilities: FloatArray
+    states: np.ndarray
+    probabilities: np.ndarray
 
 
 def sample_under_invariants(
@@ -315,7 +313,7 @@ def log_likelihood(
     *,
     equalities: ArrayLike | None = None,
     inequalities: Inequalities | None = None,
-) -> FloatArray:
+) -> np.ndarray:
     """Log-likelihood of a release under equalities, for an analyst: up to a constant.
 
     The noise is conditioned on A e = 0, whatever the confidential table. So the likelihood is the
@@ -371,11 +369,11 @@ def log_likelihood(
 class _Problem:
     """A confidential table, its noise, and the constraints of the release."""
 
-    centre: FloatArray
+    centre: np.ndarray
     noise: Any
     elimination: Elimination
-    bound_matrix: FloatArray
-    slack: FloatArray
+    bound_matrix: np.ndarray
+    slack: np.ndarray
     """B s - b: how much the confidential table has to spare."""
 
     @classmethod
@@ -409,7 +407,7 @@ class _Problem:
 
     def propose(
         self, proposal: Any, size: int, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Noise, the log of p / q for each, and how many are solvable, and feasible."""
         drawn = proposal.rvs(size=(size, self.centre.size), random_state=rng)
         e = np.asarray(drawn, dtype=float)
@@ -429,20 +427,20 @@ class _Problem:
             )
         return log_weight
 
-    def log_weights(self, proposal: Any, e: FloatArray) -> FloatArray:
+    def log_weights(self, proposal: Any, e: np.ndarray) -> np.ndarray:
         """Log of p(e) / q(e_free), the ratio on which a proposal is accepted."""
         free = self.elimination.free
         return self.log_density(e) - _log_density(proposal, e)[:, free].sum(axis=1)
 
-    def log_density(self, e: FloatArray) -> FloatArray:
+    def log_density(self, e: np.ndarray) -> np.ndarray:
         """Log of the noise's density without restriction."""
         return np.asarray(_log_density(self.noise, e).sum(axis=-1))
 
-    def satisfied(self, e: FloatArray) -> NDArray[np.bool_]:
+    def satisfied(self, e: np.ndarray) -> np.ndarray:
         """Whether the inequalities hold."""
         return np.all(e @ self.bound_matrix.T >= -self.slack, axis=1)
 
-    def enumerate(self, radius: int) -> FloatArray:
+    def enumerate(self, radius: int) -> np.ndarray:
         """All noise of whole numbers that keeps the invariants, shape (states, cells)."""
         if not self.elimination.whole:
             raise TypeError("only noise of whole numbers can be enumerated, this is continuous.")
@@ -459,7 +457,7 @@ class _Problem:
         return np.asarray(e[keep & self.satisfied(e)])
 
 
-def _accept(log_weights: FloatArray, log_uniform: FloatArray, log_weight: float) -> IntArray:
+def _accept(log_weights: np.ndarray, log_uniform: np.ndarray, log_weight: float) -> np.ndarray:
     """Go through the proposals, and accept one if log u < its log-weight - the state's.
 
     Returned is, before and after each, which proposal the state is at; 0 before the first is
@@ -486,7 +484,7 @@ def _is_discrete(law: Any, name: str) -> bool:
     )
 
 
-def _log_density(law: Any, e: FloatArray) -> FloatArray:
+def _log_density(law: Any, e: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore"):  # where the density is 0, its log is -inf
         density = law.logpmf(e) if _is_discrete(law, "noise") else law.logpdf(e)
     return np.asarray(density, dtype=float)
@@ -494,7 +492,7 @@ def _log_density(law: Any, e: FloatArray) -> FloatArray:
 
 def _check_inequalities(
     inequalities: Inequalities | None, cells: int
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[np.ndarray, np.ndarray]:
     if inequalities is None:
         return np.zeros((0, cells)), np.zeros(0)
     if not isinstance(inequalities, tuple | list) or len(inequalities) != 2:

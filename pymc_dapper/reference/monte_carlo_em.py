@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich.progress import Progress
 from scipy.optimize import minimize
 from scipy.special import logsumexp
@@ -53,10 +53,9 @@ from scipy.special import logsumexp
 from pymc_dapper.checks import finite_number, real_numbers, whole_number
 from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
 
-FloatArray = NDArray[np.float64]
-Simulate = Callable[[FloatArray, int, np.random.Generator], Any]
-LogDensity = Callable[[FloatArray, Any], ArrayLike]
-Maximise = Callable[[Any, FloatArray], ArrayLike]
+Simulate = Callable[[np.ndarray, int, np.random.Generator], Any]
+LogDensity = Callable[[np.ndarray, Any], ArrayLike]
+Maximise = Callable[[Any, np.ndarray], ArrayLike]
 Bounds = Sequence[tuple[float | None, float | None]]
 Seed = int | Sequence[int] | np.random.Generator | None
 
@@ -122,7 +121,7 @@ class EMIteration(NamedTuple):
         Whether the step was taken, or made again with more draws.
     """
 
-    estimate: FloatArray
+    estimate: np.ndarray
     draws: int
     ess: float
     gain: float
@@ -158,18 +157,18 @@ class EMEstimate:
         The EM iterations.
     """
 
-    estimate: FloatArray
-    estimate_mc_se: FloatArray
-    information: FloatArray
-    information_mc_se: FloatArray
-    complete_information: FloatArray
-    missing_information: FloatArray
+    estimate: np.ndarray
+    estimate_mc_se: np.ndarray
+    information: np.ndarray
+    information_mc_se: np.ndarray
+    complete_information: np.ndarray
+    missing_information: np.ndarray
     ess: float
     converged: bool
     iterations: tuple[EMIteration, ...]
 
     @property
-    def covariance(self) -> FloatArray:
+    def covariance(self) -> np.ndarray:
         """Inverse of the observed information, shape (P, P).
 
         Raises
@@ -182,7 +181,7 @@ class EMEstimate:
         return np.linalg.inv(self.information)
 
     @property
-    def standard_errors(self) -> FloatArray:
+    def standard_errors(self) -> np.ndarray:
         """Square roots of the diagonal of `covariance`, shape (P,)."""
         return np.sqrt(np.diag(self.covariance))
 
@@ -328,7 +327,7 @@ class _Sample:
     """Data sets with normalised weights; weights of shape (M, K)."""
 
     data: Any
-    weights: FloatArray
+    weights: np.ndarray
     shape: tuple[int, ...]
 
     @property
@@ -336,7 +335,7 @@ class _Sample:
         return float((1 / (self.weights**2).sum(axis=0)).min())
 
     @property
-    def given_weights(self) -> FloatArray:
+    def given_weights(self) -> np.ndarray:
         """The weights in the shape that the user's functions return."""
         return self.weights.reshape(self.shape)
 
@@ -353,7 +352,7 @@ class _Model:
     bounds: Bounds | None
     rng: np.random.Generator
 
-    def sample(self, theta: FloatArray, size: int) -> _Sample:
+    def sample(self, theta: np.ndarray, size: int) -> _Sample:
         """Draw at theta, weighted by the mechanism."""
         data = self.simulate(theta.copy(), size, self.rng)
         log_weights = np.asarray(self.log_mechanism(data), dtype=float)
@@ -369,7 +368,7 @@ class _Model:
             )
         return _Sample(data, importance_weights(log_weights, theta), log_weights.shape)
 
-    def log_likelihood(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+    def log_likelihood(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:
         """Log-likelihood of each data set and block, of shape (M, K)."""
         values = np.asarray(self.log_density(theta.copy(), sample.data), dtype=float)
         if values.shape != sample.shape:
@@ -379,7 +378,7 @@ class _Model:
             )
         return values.reshape(sample.weights.shape)
 
-    def score(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+    def score(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:
         """Give the derivative of the log-likelihood, of shape (M, K, P)."""
         if self.user_score is None:
             step = np.finfo(float).eps ** 0.25
@@ -392,13 +391,13 @@ class _Model:
             )
         return values.reshape(*sample.weights.shape, theta.size)
 
-    def hessian(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+    def hessian(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:
         """Second derivative of the log-likelihood, of shape (M, K, P, P)."""
         step = np.finfo(float).eps ** (0.25 if self.user_score is None else 1 / 3)
         slope = _difference(lambda t: self.score(t, sample), theta, step)
         return (slope + slope.swapaxes(-1, -2)) / 2
 
-    def maximise(self, theta: FloatArray, sample: _Sample) -> FloatArray:
+    def maximise(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:
         """Maximise the weighted log-likelihood, starting from theta if it is done numerically."""
         if self.user_maximise is None:
             return self._maximise_numerically(theta, sample)
@@ -410,12 +409,12 @@ class _Model:
             )
         return new
 
-    def _maximise_numerically(self, theta: FloatArray, sample: _Sample) -> FloatArray:
-        def objective(t: FloatArray) -> float:
+    def _maximise_numerically(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:
+        def objective(t: np.ndarray) -> float:
             value = -float((sample.weights * self.log_likelihood(t, sample)).sum())
             return value if math.isfinite(value) else math.inf
 
-        def gradient(t: FloatArray) -> FloatArray:
+        def gradient(t: np.ndarray) -> np.ndarray:
             score = self.score(t, sample)
             return np.asarray(-np.einsum("mk,mkp->p", sample.weights, score))
 
@@ -432,7 +431,7 @@ class _Model:
         return np.asarray(found.x, dtype=float)
 
 
-def importance_weights(log_weights: FloatArray, theta: FloatArray) -> FloatArray:
+def importance_weights(log_weights: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """Weights of shape (M, K) that add up to 1 over the draws, for each block."""
     blocks = log_weights.reshape(len(log_weights), -1)
     impossible = np.isneginf(blocks).all(axis=0)
@@ -447,13 +446,13 @@ def importance_weights(log_weights: FloatArray, theta: FloatArray) -> FloatArray
 
 def _ascend(
     model: _Model,
-    theta: FloatArray,
+    theta: np.ndarray,
     tolerance: float,
     draws: int,
     max_draws: int,
     max_iterations: int,
     report: Callable[[str], None],
-) -> tuple[FloatArray, list[EMIteration], str]:
+) -> tuple[np.ndarray, list[EMIteration], str]:
     """Iterate EM by the ascent-based rule; the last value is an error message, if there is one."""
     iterations: list[EMIteration] = []
     for done in range(1, max_iterations + 1):
@@ -479,7 +478,7 @@ def _ascend(
 
 
 def _gain(
-    model: _Model, theta: FloatArray, new: FloatArray, sample: _Sample
+    model: _Model, theta: np.ndarray, new: np.ndarray, sample: _Sample
 ) -> tuple[float, float]:
     """Increase of Q, and its standard error."""
     weights = sample.weights
@@ -503,7 +502,7 @@ def _gain(
     return gain, float(np.sqrt((weights**2 * (ratio - means) ** 2).sum()))
 
 
-def _newton(model: _Model, theta: FloatArray, draws: int) -> tuple[FloatArray, LouisMoments, str]:
+def _newton(model: _Model, theta: np.ndarray, draws: int) -> tuple[np.ndarray, LouisMoments, str]:
     """Move to the zero of the score, up to Monte Carlo error."""
     for _ in range(NEWTON_ROUNDS):
         sample = model.sample(theta, draws)
@@ -528,7 +527,7 @@ def _is_rough(moments: LouisMoments) -> bool:
     return bool(np.any(moments.zero_mc_se > LARGEST_SHARE * standard_errors))
 
 
-def _within(theta: FloatArray, bounds: Bounds | None) -> bool:
+def _within(theta: np.ndarray, bounds: Bounds | None) -> bool:
     return bounds is None or all(
         (low is None or low <= value) and (high is None or value <= high)
         for value, (low, high) in zip(theta, bounds, strict=True)
@@ -536,8 +535,8 @@ def _within(theta: FloatArray, bounds: Bounds | None) -> bool:
 
 
 def _difference(
-    function: Callable[[FloatArray], FloatArray], theta: FloatArray, relative_step: float
-) -> FloatArray:
+    function: Callable[[np.ndarray], np.ndarray], theta: np.ndarray, relative_step: float
+) -> np.ndarray:
     """Central differences by each parameter, along a new last axis."""
     slopes = []
     for p in range(theta.size):

@@ -36,7 +36,7 @@ Journal of the American Statistical Association 60, 63-69.
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import binom, laplace, norm
 
 from pymc_dapper.budget import ApproxDP, PureDP, check_pure
@@ -45,8 +45,6 @@ from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import finite_number
 from pymc_dapper.reference import _proportion
 from pymc_dapper.reference._tulap import TulapNoise
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +78,7 @@ class UMPProportion:
     n: int
     budget: PureDP | ApproxDP
     _noise: TulapNoise = field(init=False, repr=False)
-    _values: FloatArray = field(init=False, repr=False)
+    _values: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -89,19 +87,19 @@ class UMPProportion:
         object.__setattr__(self, "_values", _proportion.check_released(self.released))
 
     @property
-    def estimate(self) -> FloatArray:
+    def estimate(self) -> np.ndarray:
         """Unbiased estimate of the proportion; outside of [0, 1] at times."""
         return self._values / self.n
 
     @property
-    def sd(self) -> FloatArray:
+    def sd(self) -> np.ndarray:
         """Standard deviation of the estimate, with the proportion estimated within [0, 1]."""
         theta = np.clip(self.estimate, 0, 1)
         return np.sqrt(theta * (1 - theta) / self.n + (self._noise.sd / self.n) ** 2)
 
     def p_value(
         self, theta0: float, alternative: _proportion.Alternative = "greater"
-    ) -> FloatArray:
+    ) -> np.ndarray:
         """P-value of H0: theta = theta0, which one-sided is that of theta <= (or >=) theta0, too.
 
         Parameters
@@ -136,13 +134,13 @@ class UMPProportion:
         tail = (1 - finite_number(prob, "prob", above=0, below=1)) / 2
         return _proportion.Interval(self._solve(tail), self._solve(1 - tail))
 
-    def _at_least(self, theta: FloatArray) -> FloatArray:
+    def _at_least(self, theta: np.ndarray) -> np.ndarray:
         """P(Z >= released) at a proportion for each release."""
         counts = np.arange(self.n + 1)
         pmf = binom.pmf(counts, self.n, theta[..., None])
         return np.asarray((pmf * self._noise.sf(self._values[..., None] - counts)).sum(axis=-1))
 
-    def _solve(self, target: float) -> FloatArray:
+    def _solve(self, target: float) -> np.ndarray:
         """Find the proportion at which P(Z >= released), which rises with it, is the target."""
         low, high = np.zeros(self._values.shape), np.ones(self._values.shape)
         for _ in range(60):  # Bisection, all releases at once, to a float's precision at 1.
@@ -183,7 +181,7 @@ class NormalProportion:
     n: int
     budget: PureDP
     _scale: float = field(init=False, repr=False)
-    _values: FloatArray = field(init=False, repr=False)
+    _values: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the numbers."""
@@ -191,18 +189,18 @@ class NormalProportion:
         object.__setattr__(self, "_values", _proportion.check_released(self.released))
 
     @property
-    def estimate(self) -> FloatArray:
+    def estimate(self) -> np.ndarray:
         """Unbiased estimate of the proportion; outside of [0, 1] at times."""
         return self._values
 
     @property
-    def sd(self) -> FloatArray:
+    def sd(self) -> np.ndarray:
         """Standard deviation of the estimate, with the proportion estimated within [0, 1]."""
         return laplace_sd(np.clip(self._values, 0, 1), self.n, self.budget)
 
     def p_value(
         self, theta0: float, alternative: _proportion.Alternative = "greater"
-    ) -> FloatArray:
+    ) -> np.ndarray:
         """P-value by the normal law; see `UMPProportion.p_value`."""
         z = (self._values - _proportion.check_theta0(theta0)) / laplace_sd(
             theta0, self.n, self.budget
@@ -302,7 +300,7 @@ def umpu_test(
     pmf = binom.pmf(counts, n, _proportion.check_theta0(theta0))
     reach = n + min(noise.edge, 0.5 + 800 / budget.epsilon)
 
-    def rejection(k: float) -> FloatArray:
+    def rejection(k: float) -> np.ndarray:
         distance = np.abs(counts - k)
         m = root(lambda m: float(pmf @ noise.cdf(distance - m)) - level, -reach, reach)
         return noise.cdf(distance - m)
@@ -415,7 +413,7 @@ def randomized_response(
     return RandomizedResponseEstimate(estimate, sd, (float(lower), float(upper)))
 
 
-def randomized_response_sd(theta: ArrayLike, n: ArrayLike, budget: PureDP) -> FloatArray:
+def randomized_response_sd(theta: ArrayLike, n: ArrayLike, budget: PureDP) -> np.ndarray:
     """Compute the standard deviation of the estimator from randomised answers.
 
     Parameters
@@ -430,7 +428,7 @@ def randomized_response_sd(theta: ArrayLike, n: ArrayLike, budget: PureDP) -> Fl
     return np.sqrt(share * (1 - share) / np.asarray(n)) / (2 * keep - 1)
 
 
-def laplace_sd(theta: ArrayLike, n: ArrayLike, budget: PureDP) -> FloatArray:
+def laplace_sd(theta: ArrayLike, n: ArrayLike, budget: PureDP) -> np.ndarray:
     """Compute the standard deviation of X / n + Laplace(1 / (epsilon n)).
 
     Parameters

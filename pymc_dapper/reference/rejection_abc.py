@@ -27,7 +27,7 @@ from typing import Any
 import arviz as az
 import numpy as np
 import pymc as pm
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from rich.progress import Progress
 
 from pymc_dapper.checks import whole_number
@@ -35,8 +35,7 @@ from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.reference._forward_model import ForwardModel
 from pymc_dapper.reference._mechanism_density import mechanism_log_bound, mechanism_log_density
 
-FloatArray = NDArray[np.float64]
-Draws = dict[str, NDArray[Any]]
+Draws = dict[str, np.ndarray]
 Seed = int | Sequence[int] | np.random.Generator | None
 
 ROUNDING = 1e-9
@@ -203,7 +202,7 @@ def rejection_abc(
         )
     bound = _checked_bound("log_bound", log_bound)
 
-    def simulate(size: int, rng: np.random.Generator) -> tuple[Draws, FloatArray]:
+    def simulate(size: int, rng: np.random.Generator) -> tuple[Draws, np.ndarray]:
         parameters = _checked_draws(prior(size, rng), size)
         s = statistic(parameters, rng)
         if len(np.shape(s)) < 1 or len(s) != size:
@@ -277,7 +276,7 @@ def rejection_abc_model(
     forward = ForwardModel(model, var_names)
     bound_of = _factor_bounds(forward, bounds)
 
-    def simulate(size: int, rng: np.random.Generator) -> tuple[Draws, FloatArray]:
+    def simulate(size: int, rng: np.random.Generator) -> tuple[Draws, np.ndarray]:
         variables, log_factors = forward.draw(size)
         for name, density in zip(forward.factor_names, log_factors.T, strict=True):
             _check_bounded(f"'{name}'", density, bound_of[name])
@@ -294,7 +293,7 @@ def rejection_abc_model(
 
 
 def _collect(
-    simulate: Callable[[int, np.random.Generator], tuple[Draws, FloatArray]],
+    simulate: Callable[[int, np.random.Generator], tuple[Draws, np.ndarray]],
     log_bound: float,
     rng: np.random.Generator,
     draws: int,
@@ -340,7 +339,7 @@ def _collect(
     return RejectionDraws(together, simulations, log_bound, largest)
 
 
-def accept(log_ratio: FloatArray, rng: np.random.Generator) -> NDArray[np.bool_]:
+def accept(log_ratio: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Accept each with probability ``exp(log_ratio)``."""
     return -rng.exponential(size=log_ratio.shape) < log_ratio
 
@@ -391,7 +390,7 @@ def _checked_bound(name: str, log_bound: float) -> float:
     return bound
 
 
-def _check_bounded(name: str, log_density: FloatArray, log_bound: float) -> None:
+def _check_bounded(name: str, log_density: np.ndarray, log_bound: float) -> None:
     if np.isnan(log_density).any():
         raise ValueError(
             f"the log-density of {name} is nan for a simulated statistic. It must be a number, or "

@@ -35,11 +35,9 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import flag, real_numbers, whole_number
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +54,8 @@ class ReversibleJumpDraws:
         Share of the proposals that were taken, after tuning.
     """
 
-    n: NDArray[np.int64]
-    parameters: FloatArray
+    n: np.ndarray
+    parameters: np.ndarray
     record_acceptance: float
     jump_acceptance: float
 
@@ -183,8 +181,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     # A compiled function is used as it is.
     is_compiled = hasattr(function, "py_func")
-    compiled: Callable[..., Any] = function if is_compiled else numba.njit(function)
-    return compiled
+    return function if is_compiled else numba.njit(function)
 
 
 def _cycles(
@@ -194,16 +191,16 @@ def _cycles(
     log_mechanism: Callable[..., float],
     log_size: Callable[[int], float],
     draw_parameters: Callable[..., None],
-    records: FloatArray,
-    added: FloatArray,
-    parameters: FloatArray,
+    records: np.ndarray,
+    added: np.ndarray,
+    parameters: np.ndarray,
     n: int,
     low: int,
     high: int,
     tune: int,
     jumps: int,
-    kept_n: NDArray[np.int64],
-    kept_parameters: FloatArray,
+    kept_n: np.ndarray,
+    kept_parameters: np.ndarray,
 ) -> tuple[int, int, int]:
     """Run all cycles; count proposed and accepted updates of records and jumps."""
     record, adds = np.empty(records.shape[1]), np.empty(added.shape[1])

@@ -217,8 +217,7 @@ def _of_noise(function: str, given: Mapping[str, Any]) -> Mechanism:
     if grid is not None and not whole and 2.0**grid > FINE * scale:
         raise ValueError(f"measurement: {function} with noise on multiples of 2^{grid}")
     law = "gaussian" if function == "make_gaussian" else "laplace"
-    mechanism: Mechanism = NOISE[f"discrete {law}" if whole else law](scale)
-    return mechanism
+    return NOISE[f"discrete {law}" if whole else law](scale)
 
 
 def _is_query(query: Any) -> bool:

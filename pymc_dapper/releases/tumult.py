@@ -94,8 +94,7 @@ def _mechanism(name: str, told: Any, asked: Any) -> Mechanism:
         raise ValueError(f"quantiles: '{name}' isn't a quantile, as its noise is of kind {kind}")
     if kind not in LAWS:
         raise ValueError(f"'{name}': noise of kind {kind} in noise_info isn't added to a statistic")
-    mechanism: Mechanism = NOISE[LAWS[kind]](math.sqrt(number) if "GAUSSIAN" in kind else number)
-    return mechanism
+    return NOISE[LAWS[kind]](math.sqrt(number) if "GAUSSIAN" in kind else number)
 
 
 def _of_quantile(name: str, epsilon: float, asked: Any) -> Mechanism:

@@ -93,8 +93,7 @@ def module_of(x: Array) -> ModuleType:
 
 def n_records(x: Array) -> int | None:
     """Return the number of records, or None if it isn't known."""
-    n: int | None = x.shape[0] if isinstance(x, np.ndarray) else x.type.shape[0]
-    return n
+    return x.shape[0] if isinstance(x, np.ndarray) else x.type.shape[0]
 
 
 def as_pair(x: Array, y: Array, x_name: str, y_name: str) -> tuple[Array, Array]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 FEW = 1 << 16
 """Numbers up to this one are counted one by one; larger ranges are sorted."""
@@ -16,11 +15,11 @@ AT_ONCE = 1 << 20
 class DistinctRows:
     """The distinct rows of arrays with an entry for each record along their first axis."""
 
-    first: NDArray[np.int64]
+    first: np.ndarray
     """Shape (number of rows,): a record with each."""
-    sizes: NDArray[np.int64]
+    sizes: np.ndarray
     """Shape (number of rows,): how many records have it."""
-    own: NDArray[np.integer] | None
+    own: np.ndarray | None
     """Shape (number of records,): which row each has; None if there is but one."""
 
     def __len__(self) -> int:

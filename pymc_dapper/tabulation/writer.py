@@ -159,8 +159,7 @@ class _Writer:
     def _derived(self, kind: Any, variable: TensorVariable) -> TensorVariable:
         """Register a Potential or Deterministic."""
         name = variable.name
-        made: TensorVariable = kind(name, self._written(variable), dims=self._dims(name))
-        return made
+        return kind(name, self._written(variable), dims=self._dims(name))
 
     def _tag(self, old: TensorVariable, new: TensorVariable) -> None:
         """Keep what a mechanism stores with its release."""

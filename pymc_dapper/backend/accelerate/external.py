@@ -43,5 +43,4 @@ def written_out(body: str, signature: Any, each: str = "{}", **names: Any) -> Ca
     body = body.format(", ".join(map(each.format, arguments)))
     defined = {"__name__": __name__, **names}
     exec(f"def given(context, {', '.join(arguments)}):\n    {body}", defined)
-    given: Callable = defined["given"]
-    return given
+    return defined["given"]

@@ -15,16 +15,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from pymc_dapper.counts.kernels.lattice import reduce_basis
 from pymc_dapper.counts.reading.blocks import MAX_BLOCK_CELLS, integer_kernel
 from pymc_dapper.counts.reading.model import CountReading
 
-Counts = NDArray[np.int64]
-Cells = NDArray[np.bool_]
-LogDensity = Callable[[Counts], float]
+LogDensity = Callable[[np.ndarray], float]
 
 EXPECTED = 20.0
 """A warning needs so many expected visits to other values, of which none was made: the chance of
@@ -42,8 +39,8 @@ MAX_PARTNERS = 20
 class Change(NamedTuple):
     """A change of some cells, and the number of tables at which it was likely."""
 
-    cells: Counts
-    steps: Counts
+    cells: np.ndarray
+    steps: np.ndarray
     likely: int = 0
 
 
@@ -55,7 +52,11 @@ def looks(n_sweeps: int) -> list[int]:
 
 
 def find_changes(
-    reading: CountReading, log_density: LogDensity, table: Counts, moved: Cells, n_sweeps: int
+    reading: CountReading,
+    log_density: LogDensity,
+    table: np.ndarray,
+    moved: np.ndarray,
+    n_sweeps: int,
 ) -> list[Change]:
     """Find changes of unmoved cells to tables that are nearly as probable as this one.
 
@@ -92,7 +93,7 @@ def find_changes(
 
 
 def look_again(
-    changes: list[Change], log_density: LogDensity, table: Counts, n_sweeps: int
+    changes: list[Change], log_density: LogDensity, table: np.ndarray, n_sweeps: int
 ) -> list[Change]:
     """Evaluate changes at another table."""
     if not changes:
@@ -107,12 +108,12 @@ def look_again(
     return [change._replace(likely=change.likely + is_likely(change)) for change in changes]
 
 
-def held_cells(changes: list[Change], reading: CountReading, moved: Cells) -> Cells:
+def held_cells(changes: list[Change], reading: CountReading, moved: np.ndarray) -> np.ndarray:
     """Return cells that should have moved in a chain and didn't: changes are mostly likely."""
     return held_by([x for x in changes if 2 * x.likely > LOOKS], reading, moved)
 
 
-def held_by(changes: list[Change], reading: CountReading, moved: Cells) -> Cells:
+def held_by(changes: list[Change], reading: CountReading, moved: np.ndarray) -> np.ndarray:
     """Return unmoved cells in any of these changes, and their latent totals."""
     held = np.zeros(len(moved), dtype=bool)
     for change in changes:
@@ -146,7 +147,7 @@ class _Changes:
             basis = integer_kernel(known.toarray().astype(np.int64))
             self._combinations = reduce_basis(basis, np.eye(reading.n_cells))
 
-    def of(self, cell: int) -> Iterator[Counts]:
+    def of(self, cell: int) -> Iterator[np.ndarray]:
         """Yield changes of a cell, or of the cells that it sums."""
         parts = self._some(self._sums[[cell]].indices)
         ups = np.zeros((len(parts), self._sums.shape[0]), dtype=np.int64)
@@ -162,11 +163,11 @@ class _Changes:
         for change in self._combinations[np.any(self._combinations[:, parts], axis=1)]:
             yield from (change, -change)
 
-    def _partners(self, cell: int) -> Counts:
+    def _partners(self, cell: int) -> np.ndarray:
         """Return the cells that share a term with this one."""
         terms = self._seen[:, [cell]].nonzero()[0]
         cells = np.unique(self._seen[terms].indices)
         return cells[cells != cell]
 
-    def _some(self, cells: Counts) -> Counts:
+    def _some(self, cells: np.ndarray) -> np.ndarray:
         return cells if len(cells) <= MAX_PARTNERS else self._rng.choice(cells, MAX_PARTNERS, False)

@@ -11,11 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import lsqr
-
-Indices = NDArray[np.int64]
 
 MAX_BLOCK_CELLS = 200
 """Most cells of a block: finding its directions takes at least the cube of their number."""
@@ -27,8 +24,8 @@ PRECISION = 1e-12
 class Block:
     """Cells that overlapping sums tie together."""
 
-    cells: Indices
-    basis: Indices
+    cells: np.ndarray
+    basis: np.ndarray
     """Int, shape (number of vectors, number of cells of the block): a basis of the changes of these
     cells that keep the invariants."""
 
@@ -45,7 +42,7 @@ def find_blocks(
     rows, tied = _sums([invariants, *statistics]), _sums([invariants[:0], *ties])
     tied = tied[~_is_difference(tied) & ~_is_fixed(tied, invariants)]
     together = [rows[_crosses(rows) | _weighs(rows)], tied]
-    columns, bases = invariants.tocsc(), dict[tuple[int, bytes], Indices]()
+    columns, bases = invariants.tocsc(), dict[tuple[int, bytes], np.ndarray]()
     blocks = []
     for cells in _pieces(sparse.vstack(together, format="csr")):
         inside = columns[:, cells]
@@ -68,7 +65,7 @@ def _sums(matrices: Sequence[sparse.csr_array]) -> sparse.csr_array:
     return rows[np.diff(rows.indptr) > 1]
 
 
-def _crosses(rows: sparse.csr_array) -> NDArray[np.bool_]:
+def _crosses(rows: sparse.csr_array) -> np.ndarray:
     """Return which sums overlap with another one without being nested."""
     sizes = np.diff(rows.indptr)
     pattern = sparse.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
@@ -79,19 +76,19 @@ def _crosses(rows: sparse.csr_array) -> NDArray[np.bool_]:
     return crosses
 
 
-def _weighs(rows: sparse.csr_array) -> NDArray[np.bool_]:
+def _weighs(rows: sparse.csr_array) -> np.ndarray:
     """Return which sums have different weights, other than a difference of two cells."""
     lowest, highest = extremes(rows)
     return (lowest != highest) & ~_is_difference(rows)
 
 
-def _is_difference(rows: sparse.csr_array) -> NDArray[np.bool_]:
+def _is_difference(rows: sparse.csr_array) -> np.ndarray:
     """Return which linear functions are the difference of two cells."""
     lowest, highest = extremes(rows)
     return (np.diff(rows.indptr) == 2) & (lowest == -highest)
 
 
-def _is_fixed(rows: sparse.csr_array, invariants: sparse.csr_array) -> NDArray[np.bool_]:
+def _is_fixed(rows: sparse.csr_array, invariants: sparse.csr_array) -> np.ndarray:
     """Return which sums are the same in all tables: a random change doesn't change them."""
     if 0 in (rows.shape[0], invariants.shape[0]):
         return np.zeros(rows.shape[0], dtype=bool)
@@ -100,7 +97,7 @@ def _is_fixed(rows: sparse.csr_array, invariants: sparse.csr_array) -> NDArray[n
     return np.abs(rows @ change) < 1e-6 * np.sqrt((rows**2).sum(axis=1))
 
 
-def extremes(rows: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def extremes(rows: sparse.csr_array) -> tuple[np.ndarray, np.ndarray]:
     """Find the smallest and the largest coefficient of each sum."""
     if rows.nnz == 0:
         return np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
@@ -108,7 +105,7 @@ def extremes(rows: sparse.csr_array) -> tuple[NDArray[np.float64], NDArray[np.fl
     return np.minimum.reduceat(rows.data, starts), np.maximum.reduceat(rows.data, starts)
 
 
-def _pieces(rows: sparse.csr_array) -> list[Indices]:
+def _pieces(rows: sparse.csr_array) -> list[np.ndarray]:
     """Join cells of the same sums, smallest sums first, as far as there is room."""
     piece_of = np.arange(rows.shape[1])
     members = {cell: [cell] for cell in np.unique(rows.indices).tolist()}
@@ -128,7 +125,7 @@ def _pieces(rows: sparse.csr_array) -> list[Indices]:
     return [np.array(sorted(cells)) for cells in members.values() if len(cells) > 1]
 
 
-def integer_kernel(matrix: Indices) -> Indices:
+def integer_kernel(matrix: np.ndarray) -> np.ndarray:
     """Find a basis of the integer vectors that a matrix takes to zero, a vector in each row."""
     basis = np.eye(matrix.shape[1], dtype=np.int64)
     images = matrix.T.copy()

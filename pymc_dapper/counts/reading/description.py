@@ -4,7 +4,6 @@ import math
 from collections import Counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pymc_dapper.counts.kernels.linked import MOST_CHANGED
 from pymc_dapper.counts.reading.model import CountReading
@@ -54,7 +53,7 @@ def summarise_counts(reading: CountReading) -> str:
     return f"{reading.n_cells} cells of {', '.join(names)}; {', '.join(factors)}"
 
 
-def name_cells(reading: CountReading, chosen: NDArray[np.bool_]) -> str:
+def name_cells(reading: CountReading, chosen: np.ndarray) -> str:
     """Name the chosen cells, such as "'total', 'table' at [0, 2], [1, 1]"."""
     named, start = [], 0
     for count in reading.counts:

@@ -21,14 +21,12 @@ from itertools import combinations
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
 from pymc_dapper.counts.kernels.linked import AT_ONCE, MOST_CHANGED, NONE
 from pymc_dapper.graphs.terms.of_sums import rows_of
 
-Indices = NDArray[np.int64]
 Axis = tuple[int, int]
 """A table, and one of its axes, by their numbers."""
 Axes = tuple[int, tuple[int, ...]]
@@ -44,18 +42,18 @@ SPREAD = 20
 class Linked:
     """Tables with columns in common."""
 
-    sizes: Indices
+    sizes: np.ndarray
     """The number of categories of each column."""
-    starts: Indices
+    starts: np.ndarray
     """The first cell of each table."""
-    strides: Indices
+    strides: np.ndarray
     """Shape (tables, columns): how many cells lie between two categories; 0 if the table doesn't
     have the column."""
-    sets: Indices
+    sets: np.ndarray
     """Shape (lines of a sweep, MOST_CHANGED): the columns that change, as :func:`pack_linked` has
     them. Without any, the number of people changes."""
 
-    def spread(self, table: Indices, rng: np.random.Generator) -> Iterator[Indices]:
+    def spread(self, table: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Yield some of all tables that agree, however probable: people change one column each."""
         table, of_one = table.copy(), self.sets[(self.sets[:, 0] >= 0) & (self.sets[:, 1] < 0), 0]
         for k in range(len(self.sets)):
@@ -129,7 +127,7 @@ def find_linked(equations: sparse.csr_array, shapes: Sequence[tuple[int, ...]]) 
 
 
 def _margins(
-    cells: Indices, values: Indices, starts: Indices, shapes: Sequence[tuple[int, ...]]
+    cells: np.ndarray, values: np.ndarray, starts: np.ndarray, shapes: Sequence[tuple[int, ...]]
 ) -> tuple[Margin, ...]:
     """Read an equation as a margin that is known, or two that are equal; none if it's neither."""
     of_cells = np.searchsorted(starts, cells, side="right") - 1
@@ -179,7 +177,7 @@ def _is_tree(links: Collection[tuple[Axes, ...]], tables: Sequence[int]) -> bool
     return bool(connected_components(graph, directed=False)[0] == 1)
 
 
-def _sets(strides: Indices, cells_of: Sequence[int], fixed: set[int] | None) -> Indices:
+def _sets(strides: np.ndarray, cells_of: Sequence[int], fixed: set[int] | None) -> np.ndarray:
     """List which columns change in each line of a sweep.
 
     Of ``fixed`` columns, the common margin is known: without others, they don't change. If nothing

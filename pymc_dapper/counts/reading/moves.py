@@ -17,7 +17,7 @@ from math import prod
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
@@ -27,8 +27,6 @@ from pymc_dapper.counts.reading.linked import Linked, find_linked
 from pymc_dapper.counts.reading.totals import Totals, no_totals
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.terms.of_sums import rows_of, tidy
-
-Indices = NDArray[np.int64]
 
 EXCHANGE_PASSES = 3
 """Passes over a group of three or more cells; each halves the memory of the previous table."""
@@ -56,7 +54,7 @@ PASS_A_BASIS = (
 class Grid:
     """A table with 2 x 2 swaps, which keep its margins."""
 
-    cells: tuple[tuple[Indices, ...], ...]
+    cells: tuple[tuple[np.ndarray, ...], ...]
     """The cells at each row and column: one, or several that exchange people."""
     passes: int
     """Number of passes in a sweep."""
@@ -66,11 +64,11 @@ class Grid:
 class Moves:
     """The moves of a sweep."""
 
-    single: Indices
+    single: np.ndarray
     """Cells that move alone."""
-    groups: tuple[Indices, ...]
+    groups: tuple[np.ndarray, ...]
     """Groups of cells that exchange people in pairs."""
-    passes: Indices
+    passes: np.ndarray
     """Number of passes over each group in a sweep."""
     grids: tuple[Grid, ...]
     """Tables whose cells make 2 x 2 swaps."""
@@ -92,7 +90,7 @@ class Moves:
 def find_moves(
     invariants: sparse.csr_array,
     statistics: Sequence[sparse.csr_array],
-    bounded: NDArray[np.bool_],
+    bounded: np.ndarray,
     names: Sequence[str],
     given: ArrayLike | None = None,
     ties: Sequence[sparse.csr_array] = (),
@@ -155,8 +153,8 @@ def find_moves(
 
 
 def _linked_tables(
-    invariants: sparse.csr_array, bounded: NDArray[np.bool_], shapes: Sequence[tuple[int, ...]]
-) -> tuple[list[Linked], NDArray[np.bool_]]:
+    invariants: sparse.csr_array, bounded: np.ndarray, shapes: Sequence[tuple[int, ...]]
+) -> tuple[list[Linked], np.ndarray]:
     """Find linked tables, and which cells are in them."""
     found, inside = list[Linked](), np.zeros(len(bounded), dtype=bool)
     lowest, highest = extremes(invariants)
@@ -178,12 +176,12 @@ def _linked_tables(
 
 
 def _groups(
-    exchanged: Sequence[Indices], statistics: Sequence[sparse.csr_array], class_of: Indices
-) -> tuple[tuple[Indices, ...], Indices]:
+    exchanged: Sequence[np.ndarray], statistics: Sequence[sparse.csr_array], class_of: np.ndarray
+) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Exchange within classes, and within the cells of a statistic."""
     groups = {cells.tobytes(): cells for cells in exchanged}
     passes = {key: 1 if len(cells) == 2 else EXCHANGE_PASSES for key, cells in groups.items()}
-    shared: dict[bytes, Indices] = {}
+    shared: dict[bytes, np.ndarray] = {}
     for matrix in statistics:
         for cells in (x for x, _ in rows_of(matrix) if len(x) > 1):
             for part in _split(cells, class_of[cells]):
@@ -199,7 +197,7 @@ def _groups(
 
 
 def _crossed_statistics(
-    invariants: sparse.csr_array, statistics: Sequence[sparse.csr_array], class_of: Indices
+    invariants: sparse.csr_array, statistics: Sequence[sparse.csr_array], class_of: np.ndarray
 ) -> list[Grid]:
     """Find tables whose two margins are two statistics, or a statistic and invariants.
 
@@ -227,7 +225,7 @@ def _crossed_statistics(
     return grids
 
 
-def _partition(matrix: sparse.csr_array) -> Indices | None:
+def _partition(matrix: sparse.csr_array) -> np.ndarray | None:
     """Return the sum to which each cell belongs, -1 for none; None if a cell is in two."""
     matrix = matrix.tocsr()
     per_row, per_cell = np.diff(matrix.indptr), np.diff(matrix.tocsc().indptr)
@@ -238,7 +236,7 @@ def _partition(matrix: sparse.csr_array) -> Indices | None:
     return labels
 
 
-def _full_grid(cells: Indices, first: Indices, second: Indices) -> Grid | None:
+def _full_grid(cells: np.ndarray, first: np.ndarray, second: np.ndarray) -> Grid | None:
     _, row = np.unique(first, return_inverse=True)
     _, column = np.unique(second, return_inverse=True)
     shape = (int(row.max()) + 1, int(column.max()) + 1)
@@ -251,7 +249,7 @@ def _full_grid(cells: Indices, first: Indices, second: Indices) -> Grid | None:
     return Grid(tuple(rows), SOFT_SWAP_PASSES)
 
 
-def _swaps_keep(columns: sparse.csc_array, grid: Grid, class_of: Indices) -> bool:
+def _swaps_keep(columns: sparse.csc_array, grid: Grid, class_of: np.ndarray) -> bool:
     """Whether all swaps in a grid keep the invariants."""
     if any(len(set(class_of[cells])) > 1 for row in grid.cells for cells in row):
         return False
@@ -280,7 +278,7 @@ def _kept_differences(
     return list(found.values())
 
 
-def _split(cells: Indices, labels: Indices) -> Iterator[Indices]:
+def _split(cells: np.ndarray, labels: np.ndarray) -> Iterator[np.ndarray]:
     if not len(cells):
         return
     order = np.argsort(labels, kind="stable")
@@ -288,7 +286,7 @@ def _split(cells: Indices, labels: Indices) -> Iterator[Indices]:
     yield from np.split(cells[order], cuts)
 
 
-def classes_of(invariants: sparse.csr_array) -> list[Indices]:
+def classes_of(invariants: sparse.csr_array) -> list[np.ndarray]:
     """Collect cells with the same coefficients in all equations."""
     columns = invariants.tocsc()
     columns.sort_indices()
@@ -303,13 +301,15 @@ def classes_of(invariants: sparse.csr_array) -> list[Indices]:
 class Component:
     """Equations that share cells, with their classes."""
 
-    equations: Indices
-    classes: Indices
+    equations: np.ndarray
+    classes: np.ndarray
     rows: sparse.csr_array
     """Coefficients, a row for each equation and a column for each class."""
 
 
-def components_of(invariants: sparse.csr_array, classes: Sequence[Indices]) -> Iterator[Component]:
+def components_of(
+    invariants: sparse.csr_array, classes: Sequence[np.ndarray]
+) -> Iterator[Component]:
     """Collect equations that have cells in common."""
     by_class = invariants.tocsc()[:, [cells[0] for cells in classes]]
     n_equations = by_class.shape[0]
@@ -330,10 +330,10 @@ def components_of(invariants: sparse.csr_array, classes: Sequence[Indices]) -> I
 
 def _between_classes(
     component: Component,
-    classes: Sequence[Indices],
-    bounded: NDArray[np.bool_],
+    classes: Sequence[np.ndarray],
+    bounded: np.ndarray,
     names: Sequence[str],
-) -> tuple[Grid | None, Indices | None]:
+) -> tuple[Grid | None, np.ndarray | None]:
     """Find moves between classes: none, a grid of swaps, or a direction."""
     matrix = component.rows.toarray()
     n_classes = matrix.shape[1]
@@ -379,7 +379,7 @@ def _listed(component: Component, names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in listed) + (" hold" if len(listed) > 1 else " holds")
 
 
-def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
+def _kernel_direction(matrix: np.ndarray) -> np.ndarray | None:
     """Return the only direction that keeps all equations; None if steps of it exceed one person."""
     direction = np.linalg.svd(matrix)[2][-1]
     direction = direction / np.abs(direction).max()
@@ -390,7 +390,7 @@ def _kernel_direction(matrix: NDArray[np.float64]) -> Indices | None:
     return rounded.astype(np.int64) if exact else None
 
 
-def _lifted(direction: Indices, classes: Sequence[Indices]) -> list[dict[int, int]]:
+def _lifted(direction: np.ndarray, classes: Sequence[np.ndarray]) -> list[dict[int, int]]:
     """Move people between classes.
 
     All pairings of their cells connect all tables, for any upper bounds. If there are many, each
@@ -407,13 +407,13 @@ def _lifted(direction: Indices, classes: Sequence[Indices]) -> list[dict[int, in
     return [dict(zip(map(int, cells), steps, strict=True)) for cells in pairings]
 
 
-def _pairs_all(moving: Sequence[Indices]) -> bool:
+def _pairs_all(moving: Sequence[np.ndarray]) -> bool:
     """Whether cells of different classes are paired in all ways."""
     sizes = [len(cells) for cells in moving]
     return prod(sizes) <= max(MAX_PAIRINGS, *sizes)
 
 
-def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
+def _margins(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Return each class's row and column in a table whose margins are the equations; else None.
 
     The matrix has an equation in each row and a class in each column.
@@ -453,7 +453,7 @@ def _margins(matrix: NDArray[np.float64]) -> tuple[Indices, Indices] | None:
 
 def _given_directions(
     invariants: sparse.csr_array,
-    given: NDArray[np.generic],
+    given: np.ndarray,
     names: Sequence[str],
     totals: Totals,
 ) -> sparse.csr_array:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from pymc_dapper.counts.reading.model import CountReading
@@ -12,15 +11,13 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.nearest_counts import nearest_counts
 from pymc_dapper.graphs.terms.ranges import PossibleRanges, Range
 
-Counts = NDArray[np.int64]
-
 
 def find_start(
     invariants: sparse.csr_array,
-    known: NDArray[np.float64],
+    known: np.ndarray,
     names: list[str],
-    counts: Counts,
-) -> Counts:
+    counts: np.ndarray,
+) -> np.ndarray:
     """Change a table with few changes, so that ``invariants @ counts == known``.
 
     A table that satisfies this already is returned unchanged. ``names`` of equations are for
@@ -48,8 +45,8 @@ class PossibleStart:
         self._ranges = PossibleRanges(reading.model, inputs, terms, [True] * len(terms))
 
     def __call__(
-        self, counts: Counts, totals: NDArray[np.float64], given: Sequence[np.ndarray]
-    ) -> Counts | None:
+        self, counts: np.ndarray, totals: np.ndarray, given: Sequence[np.ndarray]
+    ) -> np.ndarray | None:
         """Change a table so that each sum is in the range of its term; None if none is found.
 
         ``totals`` are known totals, which the table has already.
@@ -61,12 +58,12 @@ class PossibleStart:
             return None
         return self._changed(found, totals, self._ranges(given, self._at(found)))
 
-    def _at(self, counts: Counts) -> list[NDArray[np.float64]]:
+    def _at(self, counts: np.ndarray) -> list[np.ndarray]:
         return [matrix @ counts for matrix in self._sums]
 
     def _changed(
-        self, counts: Counts, totals: NDArray[np.float64], ranges: Sequence[Range]
-    ) -> Counts | None:
+        self, counts: np.ndarray, totals: np.ndarray, ranges: Sequence[Range]
+    ) -> np.ndarray | None:
         if not all(each.known.all() for each in ranges):
             return None
         low = np.concatenate([totals, *(each.low for each in ranges)])
@@ -80,10 +77,10 @@ class PossibleStart:
 
 def _within(
     functions: sparse.csr_array,
-    ends: tuple[NDArray[np.float64], NDArray[np.float64]],
+    ends: tuple[np.ndarray, np.ndarray],
     names: list[str],
-    counts: Counts,
-) -> Counts:
+    counts: np.ndarray,
+) -> np.ndarray:
     """Change a table so that linear functions of it lie in ranges."""
     low, high = ends
     present = functions @ counts
@@ -111,7 +108,7 @@ def _within(
     return counts
 
 
-def _scaled(counts: Counts, total: int) -> Counts:
+def _scaled(counts: np.ndarray, total: int) -> np.ndarray:
     """Scale counts to a total, by largest remainders."""
     if counts.sum() == total:
         return counts
@@ -123,6 +120,6 @@ def _scaled(counts: Counts, total: int) -> Counts:
     return scaled
 
 
-def _listed(values: NDArray[np.float64]) -> str:
+def _listed(values: np.ndarray) -> str:
     shown = ", ".join(f"{value:g}" for value in values[:6])
     return shown + (", ..." if len(values) > 6 else "")

@@ -13,7 +13,6 @@ from functools import cached_property
 
 import numpy as np
 import pytensor.tensor as pt
-from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
@@ -27,14 +26,14 @@ Expression = Mapping[int, float]
 class Totals:
     """Which cells of a table are determined by others."""
 
-    follows: NDArray[np.bool_]
+    follows: np.ndarray
     """Bool, shape (number of cells,): the determined cells."""
     sums: sparse.csr_array
     """Shape (number of cells, number of cells): ``sums @ counts`` is the whole table, made of its
     free cells. Free cells stay as they are; the others are sums of these. Coefficients are whole
     and positive, so no sum is negative."""
 
-    def completed(self, counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def completed(self, counts: np.ndarray) -> np.ndarray:
         """Return a table whose totals are the sums of its free cells."""
         completed = counts.copy()
         completed[self.follows] = self._of_totals @ counts

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from pymc_dapper.counts.reading.model import CountReading
@@ -22,17 +21,17 @@ class TreeReading:
     Latent totals aren't leaves: they are sums.
     """
 
-    parent: NDArray[np.int64]
+    parent: np.ndarray
     """Shape (number of nodes,): the parent of each node, -1 of a root."""
-    cells: NDArray[np.int64]
+    cells: np.ndarray
     """Shape (number of leaves,): their cells. Leaves are the first nodes."""
-    exact: NDArray[np.bool_]
+    exact: np.ndarray
     """Shape (number of nodes,): which sums are known exactly."""
-    term_starts: NDArray[np.int64]
+    term_starts: np.ndarray
     """Shape (number of nodes + 1,): the start of each node's terms in the next two."""
-    terms: NDArray[np.int64]
+    terms: np.ndarray
     """The terms, as numbers in `CountReading.terms`."""
-    weights: NDArray[np.float64]
+    weights: np.ndarray
     """The factor by which each term multiplies its sum."""
 
 
@@ -40,7 +39,7 @@ class _Sum(NamedTuple):
     """A sum in a term or an equation."""
 
     name: str
-    cells: NDArray[np.int64]
+    cells: np.ndarray
     weight: float
     term: int
     """Number of the term; -1 for an exact equation."""
@@ -84,7 +83,7 @@ def _sums(name: str, matrix: sparse.csr_array, first_term: int | None) -> Iterat
             yield _Sum(name, cells.astype(np.int64), float(weight), term)
 
 
-def _tree(sums: Sequence[_Sum], leaves: NDArray[np.int64], n_cells: int) -> TreeReading | str:
+def _tree(sums: Sequence[_Sum], leaves: np.ndarray, n_cells: int) -> TreeReading | str:
     """Nest sums, from the smallest on; say which ones overlap without being nested."""
     top = np.full(n_cells, -1)  # the largest sum until now with each cell
     top[leaves] = np.arange(len(leaves))

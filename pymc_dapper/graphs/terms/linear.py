@@ -13,7 +13,7 @@ from scipy import sparse
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import with_inputs
-from pymc_dapper.graphs.terms.roles import Fixed, Indices, Linear, Role, all_indices, shaped, size
+from pymc_dapper.graphs.terms.roles import Fixed, Linear, Role, all_indices, shaped, size
 
 Known = Callable[[Variable], np.ndarray | None]
 
@@ -80,7 +80,7 @@ def _scaling(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> list
     return coefficients
 
 
-def total(node: Apply, role: Linear, targets: Indices, shape: tuple[int, ...]) -> Linear:
+def total(node: Apply, role: Linear, targets: np.ndarray, shape: tuple[int, ...]) -> Linear:
     """Sum over axes."""
     summing = sparse.csr_array(
         (np.ones(len(targets)), (targets, np.arange(len(targets)))),

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from numpy.typing import NDArray
 from pymc import Model
 from pytensor.graph.basic import Constant, Variable
 from pytensor.graph.traversal import ancestors
@@ -19,9 +18,7 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms.of_sums import Terms
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Possible = Callable[[Array, Indices], NDArray[np.bool_]]
+Possible = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """``possible(at, which)``: where chosen terms are finite; ``at`` has a row of sums for each."""
 
 NEAR = np.concatenate([np.arange(20), 2.0 ** np.arange(5, 21)])
@@ -41,11 +38,11 @@ HALVINGS = 60
 class Range:
     """The lowest and highest possible value of the sum, for several terms."""
 
-    low: Array
-    high: Array
+    low: np.ndarray
+    high: np.ndarray
 
     @property
-    def known(self) -> NDArray[np.bool_]:
+    def known(self) -> np.ndarray:
         """Terms for which a possible value was found."""
         return self.low <= self.high
 
@@ -67,11 +64,11 @@ class PossibleRanges:
         each = zip(terms, whole, strict=True)
         self._terms = [_OfTerms(model, inputs, *arguments) for arguments in each]
 
-    def __call__(self, given: Sequence[np.ndarray], sums: Sequence[Array]) -> list[Range]:
+    def __call__(self, given: Sequence[np.ndarray], sums: Sequence[np.ndarray]) -> list[Range]:
         """Return the range of each sum that contains the present one, or is nearest to it."""
         return [find(given, at) for find, at in zip(self._terms, sums, strict=True)]
 
-    def with_gaps(self, given: Sequence[np.ndarray], sums: Sequence[Array]) -> list[Range]:
+    def with_gaps(self, given: Sequence[np.ndarray], sums: Sequence[np.ndarray]) -> list[Range]:
         """Return ranges from the lowest possible value to the highest, including gaps.
 
         Only the lengths of ``sums`` matter.
@@ -95,7 +92,7 @@ class _OfTerms:
         constants = [x.data for x in ancestors([function]) if isinstance(x, Constant)]
         self._constants = _numbers_in(constants)
 
-    def __call__(self, given: Sequence[np.ndarray], present: Array) -> Range:
+    def __call__(self, given: Sequence[np.ndarray], present: np.ndarray) -> Range:
         fixed = [
             np.asarray(x).astype(dtype).reshape(-1, 1)
             for x, dtype in zip(self._fixed(*given), self._types, strict=True)
@@ -103,7 +100,7 @@ class _OfTerms:
         n = len(present)
         low, high = np.full(n, np.inf), np.full(n, -np.inf)
 
-        def possible(at: Array, which: Indices) -> NDArray[np.bool_]:
+        def possible(at: np.ndarray, which: np.ndarray) -> np.ndarray:
             values = self._evaluate(at, *(x[which] for x in fixed))[0]
             return np.broadcast_to(np.isfinite(values), at.shape)
 
@@ -130,8 +127,12 @@ def _numbers_in(constants: Sequence[Any]) -> list[float]:
 
 
 def _nearest(
-    possible: Possible, present: Array, which: Indices, seen: Sequence[Array], whole: bool
-) -> Array:
+    possible: Possible,
+    present: np.ndarray,
+    which: np.ndarray,
+    seen: Sequence[np.ndarray],
+    whole: bool,
+) -> np.ndarray:
     """Search for possible values around a term's numbers; return the nearest to the present one."""
     # In a difference, the subtracted number may have either sign.
     signed = [sign * x for x in seen for sign in (1.0, -1.0)]
@@ -148,7 +149,9 @@ def _nearest(
     return np.where(nothing, np.nan, found)
 
 
-def _end(possible: Possible, seeds: Array, which: Indices, sign: float, whole: bool) -> Array:
+def _end(
+    possible: Possible, seeds: np.ndarray, which: np.ndarray, sign: float, whole: bool
+) -> np.ndarray:
     """Extend a range from its possible values, in growing steps, then bisect."""
     inside, outside = np.zeros(len(seeds)), np.full(len(seeds), np.inf)
     going = np.arange(len(seeds))

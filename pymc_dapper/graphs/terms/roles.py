@@ -11,14 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 import pytensor.tensor as pt
-from numpy.typing import NDArray
 from pytensor.graph.basic import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.graphs.rebuild import rebuild
-
-Indices = NDArray[np.int64]
 
 
 class Role:
@@ -88,7 +85,7 @@ class Part:
     """Terms of a reduction."""
 
     terms: Entrywise
-    targets: Indices
+    targets: np.ndarray
     """Ints, shape (size of the terms,): the (flat) entry of the result to which each term
     belongs."""
 
@@ -111,7 +108,7 @@ def size(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=np.int64))
 
 
-def all_indices(shape: tuple[int, ...]) -> Indices:
+def all_indices(shape: tuple[int, ...]) -> np.ndarray:
     """Return the (flat) index of each entry."""
     return np.arange(size(shape), dtype=np.int64).reshape(shape)
 
@@ -121,12 +118,12 @@ def shaped(x: TensorVariable, shape: tuple[int, ...]) -> TensorVariable:
     return pt.as_tensor(x) if x.type.shape == shape else pt.broadcast_to(x, shape)
 
 
-def take_rows(rows: LinearEntries, indices: Indices) -> LinearEntries:
+def take_rows(rows: LinearEntries, indices: np.ndarray) -> LinearEntries:
     """Take entries, with repetition."""
     return LinearEntries(rows.matrix[indices], take_values(rows.offset, indices), rows.tolerance)
 
 
-def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:
+def take_values(vector: TensorVariable, indices: np.ndarray) -> TensorVariable:
     """Take entries of a vector of values."""
     [length] = vector.type.shape
     if length == len(indices) and np.array_equal(indices, np.arange(length)):
@@ -134,7 +131,7 @@ def take_values(vector: TensorVariable, indices: Indices) -> TensorVariable:
     return vector[pt.constant(indices)]
 
 
-def take[R: Role](role: R, indices: Indices, shape: tuple[int, ...]) -> R:
+def take[R: Role](role: R, indices: np.ndarray, shape: tuple[int, ...]) -> R:
     """Take entries of a variable with a role by their (flat) indices, with repetition."""
     indices = np.asarray(indices, dtype=np.int64).ravel()
     taken: Any = role
@@ -151,7 +148,7 @@ def take[R: Role](role: R, indices: Indices, shape: tuple[int, ...]) -> R:
     return taken
 
 
-def _take_entries(role: Entrywise, indices: Indices, shape: tuple[int, ...]) -> Entrywise:
+def _take_entries(role: Entrywise, indices: np.ndarray, shape: tuple[int, ...]) -> Entrywise:
     # New scalars: the function of the original entries may still be used.
     new = {old: old.type() for old in (*role.linear, *role.fixed)}
     return Entrywise(
@@ -164,7 +161,7 @@ def _take_entries(role: Entrywise, indices: Indices, shape: tuple[int, ...]) -> 
     )
 
 
-def _take_targets(part: Part, indices: Indices, n_targets: int) -> Part:
+def _take_targets(part: Part, indices: np.ndarray, n_targets: int) -> Part:
     """Repeat the terms of each taken entry, and assign them to its new place."""
     order = np.argsort(part.targets, kind="stable")
     counts = np.bincount(part.targets, minlength=n_targets)
@@ -175,7 +172,7 @@ def _take_targets(part: Part, indices: Indices, n_targets: int) -> Part:
     return part_of(part, order[np.repeat(starts[indices], lengths) + within], targets)
 
 
-def part_of(part: Part, terms: Indices, targets: Indices) -> Part:
+def part_of(part: Part, terms: np.ndarray, targets: np.ndarray) -> Part:
     """Choose terms, with repetition, and their targets."""
     terms = np.asarray(terms, dtype=np.int64)
     chosen = take(part.terms, terms, (len(terms),))

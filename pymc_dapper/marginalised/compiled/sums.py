@@ -139,8 +139,7 @@ def compile_sums(
 
     def sums_of(weights: Sequence[Variable], uniforms: Variable) -> list[TensorVariable]:
         arrays = [*weights, reading.largest, *fixed]
-        outputs: list[TensorVariable] = SumCounts(functions)(reading.naturals, uniforms, *arrays)
-        return outputs
+        return SumCounts(functions)(reading.naturals, uniforms, *arrays)
 
     log_sums, *_ = sums_of(tables, pt.constant(np.zeros(0)))
     [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0]})

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
@@ -20,8 +19,6 @@ from pymc_dapper.records.reading.exchanges import ByShift, Exchange
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.possible import bounds_of_record
 from pymc_dapper.records.reading.rows_by_value import rows_by_value, value_index
-
-Array = NDArray[np.float64]
 
 SWEEPS = 300
 """Number of proposals for each record; each that brings the sums nearer is accepted."""
@@ -174,7 +171,7 @@ class RecordStart:
         records: Sequence[np.ndarray],
         proposed: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
-    ) -> Array:
+    ) -> np.ndarray:
         """Return each record's change of the sums, with a column for each sum."""
         with np.errstate(all="ignore"):
             before, after = (self._rows(*x, *parameters)[0] for x in (records, proposed))
@@ -185,7 +182,7 @@ class RecordStart:
         rng: np.random.Generator,
         records: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
-    ) -> Array:
+    ) -> np.ndarray:
         """Return the typical change of each sum by a record; 1 if no record changes it."""
         size = np.abs(self._change(records, self._anew(rng, records, parameters), parameters))
         size[~np.isfinite(size) | (size == 0)] = np.nan
@@ -199,8 +196,8 @@ class RecordStart:
         self,
         rng: np.random.Generator,
         aim: "_Aim",
-        at: Array,
-        scale: Array,
+        at: np.ndarray,
+        scale: np.ndarray,
         records: Sequence[np.ndarray],
         proposed: Sequence[np.ndarray],
         parameters: Sequence[np.ndarray],
@@ -252,7 +249,7 @@ class RecordStart:
 class _Aim:
     """Targets of linear functions of sums: a range for each, with a tolerance."""
 
-    def __init__(self, low: Array, high: Array, tolerances: Array):
+    def __init__(self, low: np.ndarray, high: np.ndarray, tolerances: np.ndarray):
         self.low, self.high, self.tolerances = low, high, tolerances
 
     @property
@@ -262,14 +259,14 @@ class _Aim:
     def of_first(self, n: int) -> "_Aim":
         return _Aim(self.low[:n], self.high[:n], self.tolerances[:n])
 
-    def _missing(self, at: Array) -> Array:
+    def _missing(self, at: np.ndarray) -> np.ndarray:
         return np.maximum(np.maximum(self.low - at, at - self.high), 0.0)
 
-    def is_reached(self, at: Array) -> bool:
+    def is_reached(self, at: np.ndarray) -> bool:
         missing, within = self._missing(at), self.tolerances
         return bool(np.all(np.where(within > 0, missing < within, missing == 0)))
 
-    def distance(self, at: Array, scale: Array) -> float:
+    def distance(self, at: np.ndarray, scale: np.ndarray) -> float:
         """Return the distance of the functions from their targets; zero if all are reached."""
         if self.is_reached(at):
             return 0.0

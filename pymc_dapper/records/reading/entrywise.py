@@ -19,7 +19,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
-from pymc_dapper.graphs.terms.roles import Indices, Mixed, Reduced, take_values
+from pymc_dapper.graphs.terms.roles import Mixed, Reduced, take_values
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.records.reading.factors import AdditiveFactor, sums_of
 
@@ -57,7 +57,7 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
         return None
     walk = CountWalk(totals, {}, keeps_fixed=True)
     starts = np.cumsum([0, *(prod(total.type.shape) for total in totals)])
-    found: list[list[tuple[Terms, Indices]]] = [[] for _ in totals]
+    found: list[list[tuple[Terms, np.ndarray]]] = [[] for _ in totals]
     offset: TensorVariable = pt.constant(0.0)
     for factor in factors:
         role = walk.follow(factor.log_density)
@@ -81,7 +81,7 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
     return EntrywiseDensity(tuple(map(_entry_term, found)), offset)
 
 
-def _sum(terms: Terms, which: Indices) -> TensorVariable:
+def _sum(terms: Terms, which: np.ndarray) -> TensorVariable:
     """Add up the terms that don't depend on the sums."""
 
     def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
@@ -101,7 +101,7 @@ def _as_tensor(x: Variable) -> TensorVariable:
     return pt.tensor_from_scalar(x) if isinstance(x.type, ps.ScalarType) else x
 
 
-def _places(terms: Terms, starts: Indices) -> dict[int, Indices] | None:
+def _places(terms: Terms, starts: np.ndarray) -> dict[int, np.ndarray] | None:
     """Assign terms to the entries of each sum, one to each, in order.
 
     None if a term depends on several entries, or a sum isn't covered exactly once.
@@ -121,7 +121,7 @@ def _places(terms: Terms, starts: Indices) -> dict[int, Indices] | None:
     return places
 
 
-def _entry_term(found: Sequence[tuple[Terms, Indices]]) -> EntryTerm:
+def _entry_term(found: Sequence[tuple[Terms, np.ndarray]]) -> EntryTerm:
     """Add up the terms of the same entries."""
     entry, total = ps.float64("entry"), pt.constant(0.0)
     context: dict[TensorVariable, Variable] = {}

@@ -21,15 +21,7 @@ from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.prior import all_entries, to_values_of_records
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.records.reading.exchanges import (
-    Array,
-    ByShift,
-    BySwap,
-    ByValue,
-    Exchange,
-    Indices,
-    NaturalSpace,
-)
+from pymc_dapper.records.reading.exchanges import ByShift, BySwap, ByValue, Exchange, NaturalSpace
 from pymc_dapper.records.reading.finite import FiniteLaw
 from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
 from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each, prior_law
@@ -85,7 +77,7 @@ class _Contributions:
             reading.parameters
         )
 
-    def at(self, values: Sequence[Sequence[np.ndarray]]) -> Array:
+    def at(self, values: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         """Evaluate contributions with all records at the same value, for each of some values.
 
         The shape is (n, number of values, m), with an entry for each equation.
@@ -97,7 +89,9 @@ class _Contributions:
             tables.append(flat @ self._matrix.T)
         return np.stack(tables, axis=1)
 
-    def naturals_at(self, values: Sequence[Sequence[np.ndarray]], space: NaturalSpace) -> Array:
+    def naturals_at(
+        self, values: Sequence[Sequence[np.ndarray]], space: NaturalSpace
+    ) -> np.ndarray:
         """Return the same values in the space of the records' prior, flattened, a row for each."""
         function = self.reading.in_python(space.naturals(self.reading.records))
         found = [function(*self._all_at(value), *self._parameters) for value in values]
@@ -164,16 +158,16 @@ class _Contributions:
         entries = np.concatenate(drawn).reshape(len(rngs) * reading.n_records, -1)[:, moved]
         return any(len(np.unique(column)) < len(column) for column in entries.T)
 
-    def _sums_of(self, state: Sequence[np.ndarray]) -> Array:
+    def _sums_of(self, state: Sequence[np.ndarray]) -> np.ndarray:
         """Evaluate each record's contribution to each sum."""
         rows = self._function(*state, *self._parameters)
         return np.hstack([np.reshape(x, (len(x), -1)).astype(float) for x in rows])
 
-    def _of(self, state: Sequence[np.ndarray]) -> Array:
+    def _of(self, state: Sequence[np.ndarray]) -> np.ndarray:
         """Evaluate each record's contribution to each equation."""
         return self._sums_of(state) @ self._matrix.T
 
-    def exact(self, smallest: Array) -> np.ndarray:
+    def exact(self, smallest: np.ndarray) -> np.ndarray:
         """Return which totals are known so well that no record can change alone.
 
         ``smallest`` is the smallest change of each total, shape (m,); infinite if no value changes
@@ -279,7 +273,7 @@ def _by_shift(
 
 def _points(
     contributions: _Contributions, values: Sequence[Sequence[np.ndarray]]
-) -> tuple[KnownTotals, Indices, Array] | None:
+) -> tuple[KnownTotals, np.ndarray, np.ndarray] | None:
     """Group records by their contributions at each of some values.
 
     Returns the totals that are known so well that no record can change alone; the group of each
@@ -302,20 +296,20 @@ def _points(
     return known, groups, shapes
 
 
-def _smallest(changes: Array) -> Array:
+def _smallest(changes: np.ndarray) -> np.ndarray:
     """Return the smallest change of each total; infinite if nothing changes it."""
     sizes = np.where(changes == 0, np.inf, np.abs(changes))
     return sizes.min(axis=tuple(range(changes.ndim - 1)))
 
 
-def _rounded(x: Array) -> Array:
+def _rounded(x: np.ndarray) -> np.ndarray:
     """Round away rounding errors, so that equal numbers can be compared."""
     size = np.abs(x).max(initial=0.0)
     digits = DIGITS - int(np.ceil(np.log10(size))) if size > 0 else DIGITS
     return np.round(x, digits) + 0.0  # no negative zero
 
 
-def _grouped(rows: np.ndarray) -> tuple[Indices, np.ndarray]:
+def _grouped(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Give equal rows a number, and zero rows -1; also return the row of each number."""
     numbers: dict[bytes, int] = {}
     groups = np.full(len(rows), -1)
@@ -327,7 +321,7 @@ def _grouped(rows: np.ndarray) -> tuple[Indices, np.ndarray]:
     return groups, np.array(shapes)
 
 
-def _check_groups(reading: ModelReading, known: KnownTotals, shapes: Array) -> None:
+def _check_groups(reading: ModelReading, known: KnownTotals, shapes: np.ndarray) -> None:
     """Check that the equations fix the total of each group."""
     if len(shapes) <= len(known.factors):
         ranks = [np.linalg.matrix_rank(shape) for shape in shapes]
@@ -336,7 +330,7 @@ def _check_groups(reading: ModelReading, known: KnownTotals, shapes: Array) -> N
     raise _unreached(reading, known)
 
 
-def _allow_pairs(points: Array, possible: np.ndarray) -> bool:
+def _allow_pairs(points: np.ndarray, possible: np.ndarray) -> bool:
     """Whether exchanges of pairs are enough although some records can't take some values.
 
     Records that can't change are harmless. So are restricted records if values are equally spaced.
@@ -351,7 +345,7 @@ def _allow_pairs(points: Array, possible: np.ndarray) -> bool:
     )
 
 
-def reached_in_pairs(points: Array) -> bool:
+def reached_in_pairs(points: np.ndarray) -> bool:
     """Whether exchanges of pairs connect all data sets with the same total.
 
     Points are the different contributions that a record may make, shape (k, m).
@@ -370,11 +364,11 @@ def reached_in_pairs(points: Array) -> bool:
     return all(_is_simplex(part) or _is_row(part) for part in parts)
 
 
-def _is_simplex(points: Array) -> bool:
+def _is_simplex(points: np.ndarray) -> bool:
     return int(np.linalg.matrix_rank(points - points[0])) == len(points) - 1
 
 
-def _is_row(points: Array) -> bool:
+def _is_row(points: np.ndarray) -> bool:
     """Whether points lie on a line at equal distances."""
     steps = np.diff(points[np.lexsort(points.T)], axis=0)
     return bool(np.allclose(steps, steps[:1], rtol=1e-9, atol=0))

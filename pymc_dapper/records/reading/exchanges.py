@@ -18,7 +18,6 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from numpy.typing import NDArray
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.noise import chosen_by
@@ -27,9 +26,6 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.finite import FiniteLaw
 from pymc_dapper.records.reading.known_totals import KnownTotals
 from pymc_dapper.records.reading.rows_by_value import value_index
-
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
 
 
 class Proposed(NamedTuple):
@@ -49,7 +45,7 @@ class Exchange(ABC):
     """How records exchange their contributions to known totals."""
 
     known: KnownTotals
-    groups: Indices
+    groups: np.ndarray
     """Ints, shape (n,): the group in which each record exchanges; -1 if in none."""
     _rule: ClassVar[tuple[str, ...]] = ("groups",)
     """Arrays that say which pairs there are, and what they exchange."""
@@ -65,7 +61,7 @@ class Exchange(ABC):
         same = (np.array_equal(getattr(self, x), getattr(other, x)) for x in self._rule)
         return type(self) is type(other) and all(same)
 
-    def draw_pairs(self, rng: np.random.Generator) -> Indices:
+    def draw_pairs(self, rng: np.random.Generator) -> np.ndarray:
         """Draw pairs: returns all records, the pairs first, side by side, then the others."""
         order = rng.permutation(len(self.groups))
         groups = self.groups[order]
@@ -100,10 +96,10 @@ class ByValue(Exchange):
 
     law: FiniteLaw
     """The law that proposes the records."""
-    pair_sums: Indices
+    pair_sums: np.ndarray
     """Ints, shape (number of kinds, k, k): the joint contribution of two records with values a and
     b, as a number; equal contributions have the same number."""
-    kinds: Indices
+    kinds: np.ndarray
     """Ints, shape (n,): the kind of each record."""
     _rule = ("groups", "pair_sums", "kinds")
 
@@ -218,9 +214,9 @@ class ByShift(_OfAnyRecords):
 
     shifted: tuple[np.ndarray, ...]
     """Bool: which entries of a record of each variable are shifted."""
-    scales: Array
+    scales: np.ndarray
     """Shape (n,): each record's factor in the totals, relative to its group."""
-    slopes: Array
+    slopes: np.ndarray
     """Shape (number of groups, number of shifted entries, m): each entry's factor in each total,
     without the record's own factor."""
     _rule = ("groups", "scales")

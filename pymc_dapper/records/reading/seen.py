@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pymc_dapper.records.reading.description import written
 from pymc_dapper.records.reading.factors import AdditiveFactor
@@ -41,7 +40,7 @@ class SufficientStatistics:
 
     def __call__(
         self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]
-    ) -> NDArray[np.float64]:
+    ) -> np.ndarray:
         """Evaluate these numbers, shape (k,), in Python."""
         with np.errstate(all="ignore"):
             values = self._evaluate(*records, *parameters)
