@@ -8,7 +8,7 @@ from functools import wraps
 from importlib import import_module
 from numbers import Real
 from operator import index
-from types import ModuleType
+from types import ModuleType, UnionType
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,7 @@ def about(what: str) -> Iterator[None]:
 
 def flag(value: Any, name: str) -> bool:
     """Check a switch: 1, "no" and [] aren't answers. Messages begin with the argument's name."""
-    if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+    is_a(value, bool | np.bool_, f"{name} must be True or False")
     return bool(value)
 
 
@@ -154,8 +153,7 @@ def choice(value: Any, name: str, choices: Iterable[str]) -> str:
 
 def text(value: Any, name: str) -> str:
     """Check a string that isn't empty, such as a variable's name."""
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, got {shown(value)}")
+    is_a(value, str, f"{name} must be a string")
     if not value:
         raise ValueError(f"{name} must not be empty")
     return value
@@ -170,8 +168,7 @@ def names(value: Any, name: str) -> tuple[str, ...]:
     except (TypeError, ValueError):  # ValueError: a symbolic vector
         listed = (value,)
     for each in listed:
-        if not isinstance(each, str):
-            raise TypeError(f"{name} must be a list of names, got {shown(each)}")
+        is_a(each, str, f"{name} must be a list of names")
     if not listed:
         raise ValueError(f"{name} must not be empty: leave it out, or name at least one")
     return listed
@@ -200,6 +197,19 @@ def fits(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
     return len(shape) == len(expected) and all(
         length in (None, n) for n, length in zip(shape, expected, strict=True)
     )
+
+
+def has_shape(array: Any, name: str, *expected: Sequence[int | None], why: str = "") -> None:
+    """Check that an array has one of the expected shapes: see ``fits``."""
+    if not any(fits(np.shape(array), shape) for shape in expected):
+        shapes = " or ".join(str(tuple(shape)) for shape in expected).replace("None", "any")
+        raise ValueError(f"{name} must have shape {shapes}{why}, got {np.shape(array)}")
+
+
+def is_a(value: Any, kind: type | UnionType, rule: str) -> None:
+    """Check the type of an argument."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{rule}, got {shown(value)}")
 
 
 def options(value: Any, name: str, of: str = "options by name") -> dict[str, Any]:

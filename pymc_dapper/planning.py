@@ -12,7 +12,7 @@ import pymc as pm
 from matplotlib import pyplot
 from xarray import DataTree
 
-from pymc_dapper.checks import function, names, real_numbers, shown
+from pymc_dapper.checks import function, is_a, names, real_numbers
 from pymc_dapper.html import aligned, table
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.plots.study import plot_study
@@ -78,8 +78,7 @@ def plan(
     """
     function(draw, "draw", "draw(rng)")
     function(model, "model", "model(release)")
-    if not isinstance(mechanisms, Mapping):
-        raise TypeError(f"mechanisms must be a dict of functions by name, got {shown(mechanisms)}")
+    is_a(mechanisms, Mapping, "mechanisms must be a dict of functions by name")
     labels = list(names(list(mechanisms), "mechanisms"))
     for label, each in mechanisms.items():
         function(each, f"mechanisms: {label!r}", "mechanism(epsilon)")
@@ -177,9 +176,6 @@ class _Planned:
         made = self.mechanisms[mechanism](epsilon)
         by_query = made if isinstance(made, Mapping) else dict.fromkeys(queries, made)
         for query in queries:
-            if not isinstance(by_query.get(query), Mechanism):
-                raise TypeError(
-                    f"mechanisms: {mechanism!r} must give a Mechanism for '{query}', got "
-                    f"{shown(by_query.get(query))}"
-                )
+            rule = f"mechanisms: {mechanism!r} must give a Mechanism for '{query}'"
+            is_a(by_query.get(query), Mechanism, rule)
         return by_query

@@ -13,23 +13,13 @@ from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph.basic import Variable
 from xarray import DataTree
 
+from pymc_dapper import checks
 from pymc_dapper.assignment.latent import Latent, find_latent
 from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.assignment.steps import choose_steps
 from pymc_dapper.backend.accelerate import once_more_without
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
-from pymc_dapper.checks import (
-    as_array,
-    fits,
-    flag,
-    known,
-    names,
-    random_generator,
-    real_numbers,
-    whole_number,
-)
-from pymc_dapper.checks import options as options_of
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.interweaving.reading import find_hierarchy, find_series
@@ -85,10 +75,10 @@ def _checked(draws: object, given: Mapping[str, Any], model: Model) -> int:
         )
     for name, least in (("chains", 1), ("cores", 1), ("tune", 0)):
         if given.get(name) is not None:
-            whole_number(given[name], name, at_least=least)
-    random_generator(given.get("random_seed"), "random_seed")
+            checks.whole_number(given[name], name, at_least=least)
+    checks.random_generator(given.get("random_seed"), "random_seed")
     _check_starts(given.get("initvals"), model)
-    return whole_number(draws, "draws", at_least=1)
+    return checks.whole_number(draws, "draws", at_least=1)
 
 
 def _check_starts(initvals: Any, model: Model) -> None:
@@ -99,13 +89,13 @@ def _check_starts(initvals: Any, model: Model) -> None:
     for of_chain in of_chains:
         for key, value in (of_chain or {}).items():
             name = key if isinstance(key, str) else key.name
-            known([name], there, "initvals: there is no variable")
+            checks.known([name], there, "initvals: there is no variable")
             if isinstance(value, str | Variable) or value is None:
                 continue
-            if as_array(value).dtype == bool:
+            if checks.as_array(value).dtype == bool:
                 value = np.asarray(value, dtype=int)
-            found = real_numbers(value, f"initvals of '{name}'", finite=True).shape
-            if name in shapes and not fits(found, shapes[name]):
+            found = checks.real_numbers(value, f"initvals of '{name}'", finite=True).shape
+            if name in shapes and not checks.fits(found, shapes[name]):
                 told = str(shapes[name]).replace("None", "?")
                 raise ValueError(f"initvals: '{name}' has the shape {told}, its start {found}")
 
@@ -116,9 +106,9 @@ def _kept(var_names: Any, keep_records: bool, model: Model) -> list[str] | None:
         return None
     if keep_records:
         raise TypeError("pass either var_names or keep_records: var_names says what is kept")
-    kept = names(var_names, "var_names")
+    kept = checks.names(var_names, "var_names")
     there = [rv.name for rv in model.unobserved_RVs]
-    known(kept, there, "var_names: there is no variable")
+    checks.known(kept, there, "var_names: there is no variable")
     return list(kept)
 
 
@@ -365,14 +355,14 @@ def sample(
         draws, model = 1000, draws
     model = model_to_read(model)
     draws = _checked(draws, kwargs, model)
-    var_names = _kept(var_names, flag(keep_records, "keep_records"), model)
-    dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
+    var_names = _kept(var_names, checks.flag(keep_records, "keep_records"), model)
+    dapper, nuts = checks.options(dapper, "dapper"), checks.options(nuts, "nuts")
     if "target_accept" in kwargs:
         nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
     own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
     with progress(show=shown), building(own_mode=own_mode):
-        may = flag(tabulate, "tabulate") and counts is None and not dapper and not keep_records
+        may = checks.flag(tabulate, "tabulate") and not (dapper or keep_records) and counts is None
         tables = _tables(model, records, var_names, kwargs) if may else []
         sampled = tables[-1].model if tables else model
         latent = _latent(model, records, counts, tables)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from pymc_dapper.checks import known, options
+from pymc_dapper.checks import has_shape, known, options
 from pymc_dapper.releases.margins import Within, margin
 from pymc_dapper.releases.query import Query
 
@@ -159,11 +159,8 @@ def numbers_by_cell(numbers: Any, dims: Sequence[str], shape: tuple[int, ...]) -
         known(numbers.index.names, dims, "the index of the Series: the answer has no dim")
         return numbers.to_xarray()
     array = np.asarray(numbers)
-    if array.ndim and array.shape != shape:
-        raise ValueError(
-            f"an array must have a number for each cell, shape {shape}, got {array.shape}: give a "
-            "DataArray, whose dims have names, for anything else"
-        )
+    why = ", one for each cell (a DataArray, whose dims have names, may be another table)"
+    has_shape(array, "an array of numbers", (), shape, why=why)
     return xr.DataArray(array, dims=dims if array.ndim else ())
 
 

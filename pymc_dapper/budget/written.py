@@ -8,7 +8,7 @@ from typing import Any
 from pymc import Model
 
 from pymc_dapper.budget.kinds import ZCDP, ApproxDP, Budget, PureDP
-from pymc_dapper.checks import about, known
+from pymc_dapper.checks import about, is_a, known
 
 ATTRIBUTE = "pymc_dapper_releases"
 
@@ -43,8 +43,7 @@ def kind_of(content: Any, kinds: Mapping[str, Any], what: str) -> tuple[Any, dic
     TypeError, ValueError
         If it isn't a dict, or of no kind that is known.
     """
-    if not isinstance(content, dict):
-        raise TypeError(f"a {what} is written as a dict, got {content!r}")
+    is_a(content, dict, f"a {what} is written as a dict")
     given = dict(content)
     kind = given.pop("kind", None)
     known([kind], kinds, f"there is no {what} of kind")

@@ -13,7 +13,7 @@ from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.backend import numba_ops  # noqa: F401  (compiles look-ups)
 from pymc_dapper.backend.entries import LookUp
-from pymc_dapper.checks import real_numbers, shown, whole_number, whole_numbers
+from pymc_dapper.checks import has_shape, real_numbers, shown, whole_number, whole_numbers
 from pymc_dapper.mechanisms.spans import Value, either
 
 MOST_ENTRIES = 100_000
@@ -159,21 +159,14 @@ def read_law(
         If they aren't a matrix, don't fit the values, or a row of them doesn't add up to one.
     """
     p = real_numbers(probabilities, what)
-    if p.ndim != 2 or 0 in p.shape:
-        raise ValueError(
-            f"{what} must be a matrix, with a row for each true count from 0 on and a column for "
-            f"each published value, got shape {p.shape}"
-        )
+    why = ": a row for each true count from 0 on and a column for each published value"
+    has_shape(p, what, (None, None), why=why)
     if published is not None and differences is not None:
         raise ValueError("give published or differences: columns are one of both")
     relative = differences is not None
     name, given = ("differences", differences) if relative else ("published", published)
     values = np.arange(p.shape[1]) if given is None else whole_numbers(given, name)
-    if values.shape != p.shape[1:]:
-        raise ValueError(
-            f"{name} must be a whole number for each of the {p.shape[1]} columns of {what}, got "
-            f"shape {values.shape}"
-        )
+    has_shape(values, name, p.shape[1:], why=f", one for each column of {what}")
     if len(np.unique(values)) < len(values):
         raise ValueError(f"{name} must be different for each column, got {shown(values)}")
     if repeats is not None:

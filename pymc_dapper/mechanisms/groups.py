@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from pymc_dapper.budget import Budget
 from pymc_dapper.budget.kinds import largest
-from pymc_dapper.checks import as_array, shown
+from pymc_dapper.checks import as_array, is_a
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
 
 SensitivityLike = Sensitivities | ArrayLike
@@ -55,11 +55,8 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
 
 def told_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None) -> Any:
     """Set the neighbours of a budget to those given; None leaves them as they are."""
-    if not isinstance(budget, Budget):
-        raise TypeError(
-            f"{mechanism.__name__}.calibrate needs a budget, such as pmd.PureDP(epsilon=0.5), got "
-            f"{shown(budget)}"
-        )
+    needs = f"{mechanism.__name__}.calibrate needs a budget, such as pmd.PureDP(epsilon=0.5)"
+    is_a(budget, Budget, needs)
     return budget.among(neighbours)
 
 

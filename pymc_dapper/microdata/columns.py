@@ -10,7 +10,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import shown, whole_number
+from pymc_dapper.checks import is_a, whole_number
 from pymc_dapper.mechanisms.additive import AdditiveNoise
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
@@ -100,8 +100,7 @@ def read_columns(release: Any, n: Any) -> Columns:
         If an axis of a table has no name or only one category, if a column has a name that can't
         be used, or if the tables' totals contradict the number of people.
     """
-    if not isinstance(release, Release):
-        raise TypeError(f"release must be a pmd.Release, got {shown(release)}")
+    is_a(release, Release, "release must be a pmd.Release")
     if n is not None:
         n = whole_number(n, "n", at_least=2)
     labels: dict[str, tuple[Any, ...]] = dict(release.coords)

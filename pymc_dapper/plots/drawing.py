@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 from arviz_base import rcParams
 
-from pymc_dapper.checks import choice, names, options, shown, text
+from pymc_dapper.checks import choice, is_a, names, options, text
 
 if TYPE_CHECKING:
     from arviz_plots import PlotCollection
@@ -54,10 +54,7 @@ def begin_figure(backend: str | None, *, var_names: Any = None, **given: Any) ->
 
 def check_analyses(analyses: Any) -> None:
     """Check that there are results: by name, or one result, which is a mapping, too."""
-    if not isinstance(analyses, Mapping):
-        raise TypeError(
-            f"analyses must be results by name, as in {{'private': idata}}, got {shown(analyses)}"
-        )
+    is_a(analyses, Mapping, "analyses must be results by name, as in {'private': idata}")
     if not analyses:
         raise ValueError("analyses is empty: there is no analysis to draw")
 

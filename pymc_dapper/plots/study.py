@@ -9,7 +9,7 @@ import xarray as xr
 from arviz_base.validate import validate_dict_argument
 from scipy.stats import binom
 
-from pymc_dapper.checks import known, shown, text
+from pymc_dapper.checks import is_a, known, text
 from pymc_dapper.plots import drawing
 from pymc_dapper.studies.grid import REPLICATE_DIM
 from pymc_dapper.studies.result import monte_carlo_error
@@ -111,8 +111,7 @@ def plot_study(
     >>> result = pmd.study(simulate, build, {"epsilon": [0.1, 1.0, 10.0]}, replicates=100)
     >>> pmd.plot_study(result)
     """
-    if not isinstance(result, xr.DataTree):
-        raise TypeError(f"result must be what pmd.study returned, got {shown(result)}")
+    is_a(result, xr.DataTree, "result must be what pmd.study returned")
     given: dict[str, Any] = {"visuals": visuals, "figure_kwargs": figure_kwargs, "coords": coords}
     backend, arviz_plots = drawing.begin_figure(backend, var_names=var_names, **given)
     text(x, "x")

@@ -9,6 +9,7 @@ import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 from pymc import compile as pymc_compile
 
+from pymc_dapper.checks import has_shape
 from pymc_dapper.mechanisms import KNormMechanism, Mechanism, RandomizedResponse
 from pymc_dapper.mechanisms.additive import AdditiveNoise
 from pymc_dapper.mechanisms.arguments import with_suppressed
@@ -77,11 +78,7 @@ def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable
 
     def log_density(statistic: Any) -> np.ndarray:
         s = np.asarray(statistic)
-        if s.shape[1:] != values.shape:
-            raise ValueError(
-                f"the statistics have shape {s.shape[1:]} each, but the release has shape "
-                f"{values.shape}. The first axis is for the simulations."
-            )
+        has_shape(s, "statistics", (None, *values.shape), why=", a release's for each simulation")
         dtype = "int64" if s.dtype.kind in "biu" else "float64"
         if dtype not in compiled:
             batch = pt.tensor("statistic", shape=(None, *values.shape), dtype=dtype)

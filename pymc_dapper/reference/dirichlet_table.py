@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
-from pymc_dapper.checks import places, real_numbers, whole_number
+from pymc_dapper.checks import has_shape, nowhere, real_numbers, whole_number
 from pymc_dapper.reference import _split
 from pymc_dapper.reference._beta_mixture import BetaMixture
 from pymc_dapper.reference._log_contrast import LogContrast
@@ -111,11 +111,7 @@ class _DirichletMixture:
             If the coefficients have another shape, aren't finite, are all 0, or don't add up to 0.
         """
         c = np.asarray(coefficients, dtype=float)
-        if c.shape != self.alpha.shape:
-            raise ValueError(
-                f"coefficients must have shape {self.alpha.shape}, one for each cell, "
-                f"got {c.shape}. Use 0 for a cell that doesn't take part."
-            )
+        has_shape(c, "coefficients", self.alpha.shape, why=": 0 for a cell that doesn't take part")
         largest = np.abs(c).max()
         if not (np.isfinite(largest) and largest > 0 and abs(c.sum()) <= 1e-12 * largest):
             raise ValueError(
@@ -262,16 +258,12 @@ class KnownTablePosterior(_DirichletMixture):
     def __init__(self, alpha: ArrayLike, counts: ArrayLike) -> None:
         prior = _checked_alpha(alpha)
         self.counts: np.ndarray = np.array(counts, dtype=float)
-        if self.counts.shape != prior.shape:
-            raise ValueError(
-                f"counts must have shape {prior.shape}, as alpha has, got {self.counts.shape}."
-            )
-        possible = np.isfinite(self.counts) & (self.counts >= 0)
-        if not np.all(possible):
-            raise ValueError(
-                f"counts must be finite and not negative: {places(~possible)}. "
-                "Set a negative noisy count to 0, or use TablePosterior, which needs no such fix."
-            )
+        has_shape(self.counts, "counts", prior.shape, why=", as alpha has")
+        nowhere(
+            ~(np.isfinite(self.counts) & (self.counts >= 0)),
+            "counts must be finite and not negative",
+            ". Set a negative noisy count to 0, or use TablePosterior, which needs no such fix.",
+        )
         super().__init__(prior, float(self.counts.sum()), _split.known_split(self.counts))
 
 
@@ -301,10 +293,7 @@ def gaussian_cell_loglik(released: ArrayLike, sigma: ArrayLike, n_records: int) 
     """
     noisy = real_numbers(released, "released", vector=True, finite=True)
     scale = real_numbers(sigma, "sigma", positive=True)
-    if scale.shape not in ((), noisy.shape):
-        raise ValueError(
-            f"sigma must be one number or one for each of the {noisy.size} cells, got {sigma!r}."
-        )
+    has_shape(scale, "sigma", (), noisy.shape, why=", one for each cell")
     counts = np.arange(whole_number(n_records, "n_records", at_least=1) + 1)
     errors = noisy[:, None] - counts
     return np.asarray(-0.5 * (errors / np.broadcast_to(scale, noisy.shape)[:, None]) ** 2)

@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from rich.progress import Progress
 
-from pymc_dapper.checks import places, whole_number
+from pymc_dapper.checks import has_shape, places, whole_number
 from pymc_dapper.reference._linear_invariants import Elimination, eliminate
 
 Inequalities = tuple[ArrayLike, ArrayLike]
@@ -291,11 +291,7 @@ def privacy_loss(
     """
     one = _Problem.build(confidential, noise, equalities, inequalities)
     two = _Problem.build(other, noise, equalities, inequalities)
-    if one.centre.shape != two.centre.shape:
-        raise ValueError(
-            f"the tables must have the same shape, got {np.shape(confidential)} and "
-            f"{np.shape(other)}."
-        )
+    has_shape(other, "other", np.shape(confidential), why=", as the confidential table has")
     difference = two.centre - one.centre
     if np.any(one.elimination.matrix @ difference):
         return float("inf")
@@ -352,11 +348,9 @@ def log_likelihood(
         )
     values, tables = np.asarray(released, dtype=float), np.asarray(statistic, dtype=float)
     lead = tables.ndim - values.ndim
-    if lead < 0 or tables.shape[lead:] != values.shape:
-        raise ValueError(
-            f"statistic must have the released table's shape {values.shape} at its end, got "
-            f"{tables.shape}."
-        )
+    has_shape(
+        tables, "statistic", (*[None] * lead, *values.shape), why=", the release's at its end"
+    )
     whole = _is_discrete(noise, "noise")
     elimination = eliminate(equalities, values.size, whole=whole)
     e = (values - tables).reshape(*tables.shape[:lead], values.size)

@@ -50,7 +50,7 @@ from rich.progress import Progress
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from pymc_dapper.checks import finite_number, real_numbers, whole_number
+from pymc_dapper.checks import finite_number, has_shape, real_numbers, whole_number
 from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
 
 Simulate = Callable[[np.ndarray, int, np.random.Generator], Any]
@@ -356,11 +356,8 @@ class _Model:
         """Draw at theta, weighted by the mechanism."""
         data = self.simulate(theta.copy(), size, self.rng)
         log_weights = np.asarray(self.log_mechanism(data), dtype=float)
-        if log_weights.ndim not in (1, 2) or len(log_weights) != size:
-            raise ValueError(
-                f"log_mechanism must have shape ({size},), one log-density for each data set, or "
-                f"({size}, K) for K independent blocks. Got {log_weights.shape}."
-            )
+        why = ", for each data set, and each of any independent blocks"
+        has_shape(log_weights, "log_mechanism", (size,), (size, None), why=why)
         if np.isnan(log_weights).any() or np.isposinf(log_weights).any():
             raise ValueError(
                 f"log_mechanism is nan or inf for a data set drawn at theta = {theta}: its weight "
@@ -371,11 +368,7 @@ class _Model:
     def log_likelihood(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:
         """Log-likelihood of each data set and block, of shape (M, K)."""
         values = np.asarray(self.log_density(theta.copy(), sample.data), dtype=float)
-        if values.shape != sample.shape:
-            raise ValueError(
-                f"log_likelihood must have the shape that log_mechanism has, {sample.shape}, "
-                f"got {values.shape}."
-            )
+        has_shape(values, "log_likelihood", sample.shape, why=", as log_mechanism has")
         return values.reshape(sample.weights.shape)
 
     def score(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:
@@ -384,11 +377,7 @@ class _Model:
             step = np.finfo(float).eps ** 0.25
             return _difference(lambda t: self.log_likelihood(t, sample), theta, step)
         values = np.asarray(self.user_score(theta.copy(), sample.data), dtype=float)
-        if values.shape != (*sample.shape, theta.size):
-            raise ValueError(
-                f"score must have shape {(*sample.shape, theta.size)}, the parameters along the "
-                f"last axis, got {values.shape}."
-            )
+        has_shape(values, "score", (*sample.shape, theta.size), why=", the parameters last")
         return values.reshape(*sample.weights.shape, theta.size)
 
     def hessian(self, theta: np.ndarray, sample: _Sample) -> np.ndarray:

@@ -30,7 +30,7 @@ import pymc as pm
 from numpy.typing import ArrayLike
 from rich.progress import Progress
 
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import has_shape, whole_number
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.reference._forward_model import ForwardModel
 from pymc_dapper.reference._mechanism_density import mechanism_log_bound, mechanism_log_density
@@ -211,11 +211,8 @@ def rejection_abc(
                 f"first axis, got shape {np.shape(s)}."
             )
         density = np.asarray(log_density(s), dtype=float)
-        if density.shape != (size,):
-            raise ValueError(
-                f"the mechanism's log-density must have shape ({size},), one for each statistic, "
-                f"got {density.shape}. Sum over the entries of a statistic."
-            )
+        why = ", one for each statistic: sum over its entries"
+        has_shape(density, "the mechanism's log-density", (size,), why=why)
         _check_bounded("the mechanism", density, bound)
         return {"statistic": np.asarray(s), **parameters}, density
 

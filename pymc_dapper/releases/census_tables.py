@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_dapper.checks import options, real_numbers, shown, text, whole_number
+from pymc_dapper.checks import has_shape, is_a, options, real_numbers, shown, text, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.census_codes import ZEROS, classes_of, sizes_of
 from pymc_dapper.releases.labels import told
@@ -89,8 +89,7 @@ def census_tables(
     ...     prior=stats.nbinom(0.5, 0.02),
     ... )
     """
-    if not isinstance(release, Release):
-        raise TypeError(f"release must be what read_census returns, got {shown(release)}")
+    is_a(release, Release, "release must be what read_census returns")
     sizes = sizes_of(attributes)
     totals = {
         code: whole_number(total, f"exact[{code!r}]", at_least=0)
@@ -166,8 +165,7 @@ def _impossible(
     found[parent < 0] = everywhere
     for code, each in given.items():
         numbers = real_numbers(each, f"bounds[{code!r}]", finite=True)
-        if numbers.shape != (2, kind.size):
-            raise ValueError(f"bounds[{code!r}] must have shape (2, {kind.size}): least and most")
+        has_shape(numbers, f"bounds[{code!r}]", (2, kind.size), why=": least and most")
         least, most = numbers
         needed += least.any()
         if most.any():

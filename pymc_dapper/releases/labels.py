@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from pymc import Model
 
-from pymc_dapper.checks import different, options, shown
+from pymc_dapper.checks import different, is_a, options, shown
 from pymc_dapper.mechanisms.arguments import named_axes
 
 Label = str | int | float | bool
@@ -66,8 +66,7 @@ def as_label(what: str, label: Any) -> Label:
         return label.isoformat()
     if label is None or (isinstance(label, float) and not math.isfinite(label)):
         raise ValueError(f"{what}: a label is missing")
-    if not isinstance(label, str | int | float | bool):
-        raise TypeError(f"{what} must be strings or numbers, got {shown(label)}")
+    is_a(label, str | int | float | bool, f"{what} must be strings or numbers")
     return label
 
 

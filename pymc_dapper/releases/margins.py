@@ -8,7 +8,7 @@ import pytensor.tensor as pt
 from pytensor.graph.basic import Variable
 
 from pymc_dapper.backend.named_dims import as_plain, has_named_dims
-from pymc_dapper.checks import names, options, shown
+from pymc_dapper.checks import is_a, names, options, shown
 from pymc_dapper.releases.query import Query
 
 Within = Mapping[str, tuple[str, Sequence[Any]]]
@@ -40,8 +40,7 @@ def margin(query: Query, table: Any, dims: Sequence[str], within: Within | None)
         If the query has a dim that the table doesn't have, and that groups none of the table's.
     """
     left = list(names(dims, "dims"))
-    if not isinstance(table, Variable | np.ndarray):
-        raise TypeError(f"table must be a tensor or an array, got {shown(table)}")
+    is_a(table, Variable | np.ndarray, "table must be a tensor or an array")
     if len(left) != table.ndim or len(set(left)) != len(left):
         raise ValueError(
             f"dims must name each axis of the table, which has {table.ndim}, got {left}"

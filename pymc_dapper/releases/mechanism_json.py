@@ -9,7 +9,7 @@ from pytensor.graph.basic import Variable
 
 from pymc_dapper import mechanisms
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict, kind_of
-from pymc_dapper.checks import about, known
+from pymc_dapper.checks import about, is_a, known
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import Clamping, Ranges, Rounding, Rule, Scaling, Threshold
@@ -84,8 +84,7 @@ def _read(content: Any) -> Mechanism:
     kind, given = kind_of(content, KINDS, "mechanism")
     budget, rules = budget_from_dict(given.pop("budget", None)), given.pop("rules", [])
     mechanism: Mechanism = kind(budget=budget, **_arguments(kind, given))
-    if not isinstance(rules, list):
-        raise TypeError(f"rules must be a list, got {rules!r}")
+    is_a(rules, list, "rules must be a list")
     if rules and not isinstance(mechanism, PublishedByRules):
         raise ValueError(f"{kind.__name__} takes no rules of publication")
     for rule in rules:

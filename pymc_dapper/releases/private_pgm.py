@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import choice, finite_number, known, shown, whole_number
+from pymc_dapper.checks import choice, finite_number, is_a, known, shown, whole_number
 from pymc_dapper.releases.arrays import noisy_counts
 from pymc_dapper.releases.labels import Coords, as_coords, check_used
 from pymc_dapper.releases.noise import NOISE
@@ -62,8 +62,7 @@ def read_measurements(
     given = as_coords("the", coords)
     check_used(given, sizes, "the domain hasn't")
     labels = {**_labels(domain), **given}
-    if not isinstance(measurements, list | tuple):
-        raise TypeError(f"measurements must be a list, got {shown(measurements)}")
+    is_a(measurements, list | tuple, "measurements must be a list")
     queries: list[Query] = []
     for each in measurements:
         if not all(hasattr(each, x) for x in ("noisy_measurement", "clique", "stddev", "query")):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.checks import known, shown, text
+from pymc_dapper.checks import is_a, known, text
 from pymc_dapper.context import the_model
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.releases.labels import add_to_model, as_coords, as_dims
@@ -51,11 +51,8 @@ class Query:
 
     def __post_init__(self) -> None:
         name = text(self.name, "name")
-        if not isinstance(self.mechanism, Mechanism):
-            raise TypeError(
-                f"'{name}': mechanism must be a Mechanism, such as LaplaceMechanism(2), got "
-                f"{shown(self.mechanism)}"
-            )
+        rule = f"'{name}': mechanism must be a Mechanism, such as LaplaceMechanism(2)"
+        is_a(self.mechanism, Mechanism, rule)
         released = self.mechanism.as_released(name, self.values)
         hidden = np.isneginf(released) if self.mechanism.suppresses else np.zeros(1, bool)
         values = released

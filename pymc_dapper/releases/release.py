@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.budget import ApproxDP, Budget, compose
 from pymc_dapper.budget.kinds import check_budget, is_below
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
-from pymc_dapper.checks import different, known, shown, text
+from pymc_dapper.checks import different, is_a, known, shown, text
 from pymc_dapper.releases.labels import as_coords, check_used
 from pymc_dapper.releases.margins import margin
 from pymc_dapper.releases.mechanism_json import (
@@ -323,8 +323,7 @@ class Release:
         OSError
             If the file can't be read.
         """
-        if not isinstance(source, str | PathLike):
-            raise TypeError(f"source must be text or the path of a file, got {shown(source)}")
+        is_a(source, str | PathLike, "source must be text or the path of a file")
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         try:
             content = json.loads(
@@ -342,8 +341,7 @@ class Release:
                 f"pymc_dapper knows version {VERSION}"
             )
         _check_keys("the release", content, ("schema", "version", "budget", "coords", "queries"))
-        if not isinstance(content["queries"], list):
-            raise TypeError(f"queries must be a list, got {shown(content['queries'])}")
+        is_a(content["queries"], list, "queries must be a list")
         coords = as_coords("the release's", content["coords"])
         queries = [_query(each, coords) for each in content["queries"]]
         check_used(coords, [dim for query in queries for dim in query.dims], "is a dim of no query")
@@ -382,14 +380,12 @@ def _check_keys(what: str, content: Mapping[str, Any], keys: Sequence[str]) -> N
 
 
 def _query(content: Any, coords: Mapping[str, tuple[Any, ...]]) -> Query:
-    if not isinstance(content, dict):
-        raise TypeError(f"a query is written as a dict, got {shown(content)}")
+    is_a(content, dict, "a query is written as a dict")
     name = text(content.get("name"), "the name of a query")
     _check_keys(f"query {name!r}", content, ("name", "dims", "values", "mechanism"))
     mechanism = mechanism_from_dict(name, content["mechanism"])
     dims = content["dims"]
-    if not isinstance(dims, list):
-        raise TypeError(f"'{name}': dims must be a list, got {shown(dims)}")
+    is_a(dims, list, f"'{name}': dims must be a list")
     own = {dim: coords[dim] for dim in dims if isinstance(dim, str) and dim in coords}
     return Query(name, _values(name, content["values"]), mechanism, dims, own)
 

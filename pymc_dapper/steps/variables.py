@@ -11,7 +11,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, get_random_generator
 from pymc_dapper.backend.plain_models import plain_variable
-from pymc_dapper.checks import flag, known, options, random_generator, shown
+from pymc_dapper.checks import flag, has_shape, known, options, random_generator, shown
 from pymc_dapper.context import the_model
 from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.errors import ReadingError
@@ -63,11 +63,7 @@ def complete_point(model: Model, given: Mapping[str, Any] | None) -> PointType:
     for name, value in options(given, "initial_point").items():
         known([name], point, "initial_point: there is no value variable")
         expected, values = np.asarray(point[name]), np.asarray(value)
-        if values.shape != expected.shape:
-            raise ValueError(
-                f"initial_point: '{name}' has shape {values.shape}, where the model has "
-                f"{expected.shape}"
-            )
+        has_shape(values, f"initial_point: '{name}'", expected.shape)
         if not np.can_cast(values.dtype, expected.dtype, "same_kind"):
             raise ValueError(
                 f"initial_point: '{name}' is of type {values.dtype}, where the model has "

@@ -18,17 +18,7 @@ import pymc as pm
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from xarray import DataTree
 
-from pymc_dapper.checks import (
-    choice,
-    finite_number,
-    flag,
-    function,
-    names,
-    options,
-    shown,
-    text,
-    whole_number,
-)
+from pymc_dapper import checks
 from pymc_dapper.studies.cell import STEP_OPTIONS, Build, CellResult, CellRunner, Simulate
 from pymc_dapper.studies.fields import DONE, NOT_RUN
 from pymc_dapper.studies.fingerprint import fingerprint
@@ -183,17 +173,17 @@ def study(
     >>> result["mu"]["coverage"]
     """
     read = read_grid(grid, replicates)
-    kwargs = _sample_kwargs(options(sample_kwargs, "sample_kwargs"))
+    kwargs = _sample_kwargs(checks.options(sample_kwargs, "sample_kwargs"))
     _check(executor, store, on_change, retry_failed=retry_failed, progressbar=progressbar)
     executor = available_cores() if executor is None else executor
     runner = CellRunner(
-        simulate=function(simulate, "simulate", "simulate(rng, **cell)"),
-        build=function(build, "build", "build(released, **cell)"),
-        seed=_fresh_seed() if seed is None else whole_number(seed, "seed", at_least=0),
-        var_names=None if var_names is None else names(var_names, "var_names"),
-        prob=finite_number(prob, "prob", above=0, below=1),
-        timeout=None if timeout is None else finite_number(timeout, "timeout", above=0),
-        missing_information=flag(missing_information, "missing_information"),
+        simulate=checks.function(simulate, "simulate", "simulate(rng, **cell)"),
+        build=checks.function(build, "build", "build(released, **cell)"),
+        seed=_fresh_seed() if seed is None else checks.whole_number(seed, "seed", at_least=0),
+        var_names=None if var_names is None else checks.names(var_names, "var_names"),
+        prob=checks.finite_number(prob, "prob", above=0, below=1),
+        timeout=None if timeout is None else checks.finite_number(timeout, "timeout", above=0),
+        missing_information=checks.flag(missing_information, "missing_information"),
         sample_kwargs=kwargs,
     )
     if isinstance(executor, int | ProcessPoolExecutor):
@@ -242,19 +232,18 @@ def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(executor: Any, store: Any, on_change: Any, **flags: Any) -> None:
     for name, value in flags.items():
-        flag(value, name)
+        checks.flag(value, name)
     if isinstance(executor, bool) or not isinstance(executor, Executor | int | None):
         raise TypeError(
             "executor must be a number of processes or a concurrent.futures.Executor, got "
-            f"{shown(executor)}. Of a Dask client, pass client.get_executor()"
+            f"{checks.shown(executor)}. Of a Dask client, pass client.get_executor()"
         )
     if isinstance(executor, int):
-        whole_number(executor, "executor", at_least=1)
+        checks.whole_number(executor, "executor", at_least=1)
     if store is not None:
-        if not isinstance(store, str | PathLike):
-            raise TypeError(f"store must be the path of a folder, got {shown(store)}")
-        text(str(store), "store")  # "" would be the current folder
-    choice(on_change, "on_change", get_args(OnChange))
+        checks.is_a(store, str | PathLike, "store must be the path of a folder")
+        checks.text(str(store), "store")  # "" would be the current folder
+    checks.choice(on_change, "on_change", get_args(OnChange))
 
 
 def _identity(runner: CellRunner, names: Sequence[str]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import about, as_array, choice, real_numbers, shown, whole_number
+from pymc_dapper import checks
+from pymc_dapper.checks import real_numbers, shown
 from pymc_dapper.counts.trees import compiled
 from pymc_dapper.counts.trees.priors import Prior, read_prior
 from pymc_dapper.counts.trees.tree import read_parents
@@ -82,18 +83,6 @@ def read_geography(parent: ArrayLike) -> Geography:
     return Geography(parents, depth, begin, end, leaf)
 
 
-def whole_numbers(
-    values: Any, name: str, least: int, most: int, size: int | None = None
-) -> np.ndarray:
-    """Check a vector of whole numbers from ``least`` to ``most``."""
-    found = real_numbers(values, name, vector=True, finite=True)
-    if size not in (None, found.size):
-        raise ValueError(f"{name} must have {size} numbers, one for each cell, got {found.size}")
-    if np.any(found != np.round(found)) or found.min() < least or found.max() > most:
-        raise ValueError(f"{name} must be whole numbers from {least} to {most}")
-    return found.astype(np.int64)
-
-
 def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> TableQuery:
     """Check a query: its arrays are copies, with a scale for each area."""
     try:
@@ -103,25 +92,20 @@ def read_query(name: str, query: Any, n_areas: int, n_cells: int | None) -> Tabl
             f"queries[{name!r}] must be a pmd.TableQuery(classes, released, scale), got "
             f"{shown(query)}"
         ) from None
-    with about(f"queries[{name!r}]"):
-        noise = choice(noise, "noise", NOISES)
+    with checks.about(f"queries[{name!r}]"):
+        noise = checks.choice(noise, "noise", NOISES)
         values = real_numbers(released, "released")
-        if values.ndim != 2 or len(values) != n_areas:
-            raise ValueError(
-                f"released must have a row for each of the {n_areas} areas and a column for each "
-                f"class, got shape {values.shape}: rows of nan for areas without a release"
-            )
+        why = ": a row for each area, of nan if there is no release, and a column for each class"
+        checks.has_shape(values, "released", (n_areas, None), why=why)
         k = values.shape[1]
-        of = whole_numbers(classes, "classes", -1, k - 1, n_cells)
+        of = checks.whole_numbers(classes, "classes", at_least=-1, at_most=k - 1)
+        checks.has_shape(of, "classes", (n_cells,), why=", one for each cell")
         empty = np.setdiff1d(np.arange(k), of)
         if empty.size:
             raise ValueError(f"class {empty[0]} has no cell, but a column of released")
         known = ~np.isnan(values)
         scales = real_numbers(scale, "scale")
-        if scales.shape not in ((), (n_areas,)):
-            raise ValueError(
-                f"scale must be a number, or have shape ({n_areas},), one for each area"
-            )
+        checks.has_shape(scales, "scale", (), (n_areas,), why=", one for each area")
         scales = np.broadcast_to(scales, n_areas)
         measured = known.any(axis=1)
         if not np.all((scales >= 0) & (scales < np.inf) | ~measured):
@@ -189,7 +173,7 @@ def read_shared(shared: Any, areas: Geography) -> tuple[np.ndarray, np.ndarray]:
     deepest = int(areas.depth.max())
     level = max(deepest - 1, 0)
     if shared is not None:
-        level = whole_number(shared, "shared", at_least=0, at_most=deepest)
+        level = checks.whole_number(shared, "shared", at_least=0, at_most=deepest)
     area = areas.leaf.copy()
     while (areas.depth[area] > level).any():
         area = np.where(areas.depth[area] > level, areas.parent[area], area)
@@ -204,15 +188,11 @@ def read_alpha(
     alpha = np.full(n_cells, 1 / n_cells)
     if concentration is not None:
         alpha = real_numbers(concentration, "concentration", positive=True)
-    if alpha.shape not in ((), (n_cells,)):
-        raise ValueError(
-            f"concentration must be a number, or one for each of the {n_cells} cells, got shape "
-            f"{alpha.shape}"
-        )
+    checks.has_shape(alpha, "concentration", (), (n_cells,), why=", one for each cell")
     found = np.broadcast_to(alpha, (together.size, n_cells)).copy()
     if impossible is None:
         return found
-    mask, n = as_array(impossible), areas.parent.size
+    mask, n = checks.as_array(impossible), areas.parent.size
     if mask.dtype != bool or mask.shape not in ((n_cells,), (n, n_cells)):
         raise ValueError(
             f"impossible must be an array of bool, of shape ({n_cells},), or ({n}, {n_cells}) "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import about, as_array, known, random_generator, shown, text, whole_number
+from pymc_dapper import checks
 from pymc_dapper.counts.trees.tree import check_executor
 from pymc_dapper.table_trees import given, start
 from pymc_dapper.table_trees.chain import Margin, Plan, moves_of, run
@@ -91,9 +91,11 @@ class TableTree:
     ):
         self._areas = areas = given.read_geography(parent)
         n = areas.parent.size
-        self._names = np.arange(n) if names is None else as_array(names)
+        self._names = np.arange(n) if names is None else checks.as_array(names)
         if self._names.shape != (n,) or np.ma.is_masked(names):
-            raise ValueError(f"names must be as many as areas, {n}, got {shown(self._names)}")
+            raise ValueError(
+                f"names must be as many as areas, {n}, got {checks.shown(self._names)}"
+            )
         self._queries = given.read_queries(queries, n)
         self._n_cells = n_cells = np.size(next(iter(self._queries.values())).classes)
         told = given.told_totals(self._queries, n)
@@ -115,25 +117,26 @@ class TableTree:
         if not isinstance(keep, Mapping) or not keep:
             raise TypeError(
                 "keep must be a dict of (query, areas) by name, where the query is a name or the "
-                f"class of each cell; got {shown(keep)}"
+                f"class of each cell; got {checks.shown(keep)}"
             )
         found = {}
         for name, wanted in keep.items():
-            if text(name, "names in keep").startswith("_") or "/" in name:
+            if checks.text(name, "names in keep").startswith("_") or "/" in name:
                 raise ValueError(f"keep: a name must not begin with '_' or have '/', got {name!r}")
             try:
                 query, areas = wanted
             except (TypeError, ValueError):
                 raise TypeError(
-                    f"keep[{name!r}] must be (query, areas), got {shown(wanted)}"
+                    f"keep[{name!r}] must be (query, areas), got {checks.shown(wanted)}"
                 ) from None
             if isinstance(query, str):
-                known([query], self._queries, f"keep[{name!r}]: there is no query")
+                checks.known([query], self._queries, f"keep[{name!r}]: there is no query")
                 query = self._queries[query].classes
             n, cells = self._areas.parent.size, self._n_cells
-            with about(f"keep[{name!r}]"):
-                classes = given.whole_numbers(query, "classes", -1, cells - 1, cells)
-                which = given.whole_numbers(areas, "areas", 0, n - 1)
+            with checks.about(f"keep[{name!r}]"):
+                classes = checks.whole_numbers(query, "classes", at_least=-1, at_most=cells - 1)
+                checks.has_shape(classes, "classes", (cells,), why=", one for each cell")
+                which = checks.whole_numbers(areas, "areas", at_least=0, at_most=n - 1, vector=True)
                 if np.unique(which).size < which.size or classes.max() < 0:
                     raise ValueError("an area is named twice, or no cell is counted")
             rows = np.full(n, -1)
@@ -196,15 +199,15 @@ class TableTree:
             If ``results`` has draws of other settings.
         """
         plan = Plan(
-            whole_number(draws, "draws", at_least=1),
-            whole_number(tune, "tune", at_least=0),
-            whole_number(thin, "thin", at_least=1),
+            checks.whole_number(draws, "draws", at_least=1),
+            checks.whole_number(tune, "tune", at_least=0),
+            checks.whole_number(thin, "thin", at_least=1),
             self._margins(keep),
-            None if results is None else Path(text(str(results), "results")),
-            whole_number(every, "every", at_least=1),
+            None if results is None else Path(checks.text(str(results), "results")),
+            checks.whole_number(every, "every", at_least=1),
         )
-        n_chains = whole_number(chains, "chains", at_least=1)
-        entropy = int(random_generator(random_seed, "random_seed").integers(2**63))
+        n_chains = checks.whole_number(chains, "chains", at_least=1)
+        entropy = int(checks.random_generator(random_seed, "random_seed").integers(2**63))
         check_executor(executor)
         if plan.folder is not None:
             begin(plan, n_chains, entropy, (self._fixed, self._released))
@@ -247,7 +250,7 @@ class TableTree:
         ValueError
             If there are no draws yet, or those of another tree or of other margins.
         """
-        folder = Path(text(str(results), "results"))
+        folder = Path(checks.text(str(results), "results"))
         drawn = read_so_far(folder, self._margins(keep), (self._fixed, self._released))
         write_summaries(folder, drawn, self._names)
         return drawn

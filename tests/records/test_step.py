@@ -432,7 +432,7 @@ def test_only_expanded_powers_are_compared_with_the_model(spread, step):
     ("given", "message"),
     [
         ({"mean": 1.0}, "there is no value variable 'mean', but mu, x"),
-        ({"x": 0.0}, r"'x' has shape \(\), where the model has \(5,\)"),
+        ({"x": 0.0}, r"'x' must have shape \(5,\), got \(\)"),
         ({"mu": "one"}, "'mu' is of type <U3"),
     ],
 )

@@ -26,11 +26,11 @@ def made(of=None, **options):
         ({"classes": [0, 1.5, 1]}, "'age'.: classes must be whole numbers from -1 to 1"),
         ({"classes": [0, 1, 2]}, "classes must be whole numbers from -1 to 1"),
         ({"classes": [0, 0, 0]}, "class 1 has no cell, but a column of released"),
-        ({"released": [[1.0, 2]]}, "released must have a row for each of the 3 areas"),
+        ({"released": [[1.0, 2]]}, r"released must have shape \(3, any\): a row for each area"),
         ({"released": [[1.5, 2], [3, 4], [1, 1]]}, "isn't whole, though its noise is discrete"),
         ({"released": [[1e12, 2], [3, 4], [1, 1]]}, "between"),
         ({"scale": -1.0}, "scale must be from 0 on"),
-        ({"scale": [1.0, 2.0]}, "scale must be a number, or have shape"),
+        ({"scale": [1.0, 2.0]}, r"scale must have shape \(\) or \(3,\)"),
         ({"scale": 0}, "only totals of all cells may be exact"),
         ({"noise": "laplace"}, "noise must be 'discrete_gaussian' or 'gaussian', got 'laplace'"),
     ],
@@ -48,7 +48,7 @@ def test_gaussian_noise_may_be_fractional_and_a_scale_missing_where_nothing_was_
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"concentration": [1.0, 2.0]}, "one for each of the 3 cells"),
+        ({"concentration": [1.0, 2.0]}, r"shape \(\) or \(3,\), one for each cell"),
         ({"concentration": 0.0}, "concentration must be positive"),
         ({"shared": 2}, "shared must be a whole number of at least 0 and of at most 1"),
         ({"impossible": [0, 1, 0]}, "impossible must be an array of bool"),

@@ -9,7 +9,7 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.named_dims import as_plain
-from pymc_dapper.checks import fits, real_numbers, shown, text
+from pymc_dapper.checks import has_shape, real_numbers, shown, text
 from pymc_dapper.context import the_model
 from pymc_dapper.counts.kernels.line import LARGEST
 
@@ -55,11 +55,7 @@ def invariant(name: str, expression: Any, value: Any) -> TensorVariable:
         real_numbers(value, "value")
     values = np.asarray(value if data is None else data.get_value())
     expected = expression.type.shape
-    if not fits(values.shape, expected):
-        raise ValueError(
-            f"'{name}': the known value has shape {values.shape}, where the expression has shape "
-            f"{expected}"
-        )
+    has_shape(values, f"'{name}': the known value", expected, why=", as the expression has")
     if not np.array_equal(values, np.round(values.astype(float))):
         raise ValueError(
             f"'{name}': known totals of counts must be integers, got {values}. A sum of "

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pymc_dapper.checks import as_array, random_generator, real_numbers, shown, whole_number
+from pymc_dapper import checks
 from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import (
     LARGEST_DROP,
@@ -133,9 +133,9 @@ class CountTree:
     ):
         parents = read_parents(parent)
         self._n_nodes = n = parents.size
-        self._names = None if names is None else as_array(names)
-        if self._names is not None and self._names.shape != (n,):
-            raise ValueError(f"names must be as many as nodes, {n}, got {self._names.shape}")
+        self._names = None if names is None else checks.as_array(names)
+        if self._names is not None:
+            checks.has_shape(self._names, "names", (n,), why=", one for each node")
         releases = read_releases(released, scale, noise, n, self._name)
         is_leaf = np.ones(n, dtype=bool)
         is_leaf[parents[parents >= 0]] = False
@@ -244,11 +244,8 @@ class CountTree:
         shares = read_quantiles(quantiles)
         counts = np.zeros(0)
         if at is not None:
-            counts = real_numbers(at, "at")
-            if counts.ndim and counts.shape != (self._forest.size,):
-                raise ValueError(
-                    f"at must be a count, or have shape ({self._forest.size},), got {counts.shape}"
-                )
+            counts = checks.real_numbers(at, "at")
+            checks.has_shape(counts, "at", (), (self._forest.size,))
             counts = np.broadcast_to(counts, self._forest.size)
         found = self._forest.summarise(self._up(executor), Asked(shares, counts), executor)
         below, up_to = (None, None) if at is None else found.below.T
@@ -275,7 +272,7 @@ class CountTree:
         ValueError
             If there is no such node; or if no counts fit the release.
         """
-        node = whole_number(node, "node", at_least=0, at_most=self._forest.size - 1)
+        node = checks.whole_number(node, "node", at_least=0, at_most=self._forest.size - 1)
         return self._forest.pmf(self._up(None), node)
 
     @_tells_of_memory
@@ -303,27 +300,25 @@ class CountTree:
         ValueError
             If no counts fit the release; names the node.
         """
-        draws = whole_number(draws, "draws", at_least=1)
-        rng = random_generator(random_seed, "random_seed")
+        draws = checks.whole_number(draws, "draws", at_least=1)
+        rng = checks.random_generator(random_seed, "random_seed")
         return self._forest.draw(self._up(executor), draws, rng, executor)
 
 
 def check_executor(executor: Any) -> None:
     """Refuse what isn't an executor or None."""
     if executor is not None and not hasattr(executor, "submit"):
-        raise TypeError(f"executor must be an executor, or None, got {shown(executor)}")
+        raise TypeError(f"executor must be an executor, or None, got {checks.shown(executor)}")
 
 
 def read_releases(
     released: ArrayLike, scale: ArrayLike, noise: Any, n: int, name: Callable[[int], str]
 ) -> Releases:
     """Check the releases of n nodes; messages use the nodes' names."""
-    values = real_numbers(released, "released")
-    if values.shape != (n,):
-        raise ValueError(f"released must have shape ({n},), one for each node: nan for none")
-    scales = real_numbers(scale, "scale")
-    if scales.shape not in ((), (n,)):
-        raise ValueError(f"scale must be a number, or have shape ({n},), got {scales.shape}")
+    values = checks.real_numbers(released, "released")
+    checks.has_shape(values, "released", (n,), why=", one for each node: nan for none")
+    scales = checks.real_numbers(scale, "scale")
+    checks.has_shape(scales, "scale", (), (n,))
     scales = np.broadcast_to(scales, n)
     known = ~np.isnan(values)
     kinds = np.where(known, _kinds(noise, n), weights.NONE)
@@ -350,17 +345,18 @@ def read_releases(
 
 def read_quantiles(quantiles: ArrayLike) -> np.ndarray:
     """Check which quantiles are wanted."""
-    shares = np.atleast_1d(real_numbers(quantiles, "quantiles"))
+    shares = np.atleast_1d(checks.real_numbers(quantiles, "quantiles"))
     if shares.ndim > 1 or not np.all((shares > 0) & (shares < 1)) or np.any(np.diff(shares) < 0):
         raise ValueError(
-            f"quantiles must be between 0 and 1 and in ascending order, got {shown(quantiles)}"
+            "quantiles must be between 0 and 1 and in ascending order, got "
+            f"{checks.shown(quantiles)}"
         )
     return shares
 
 
 def read_parents(parent: ArrayLike) -> np.ndarray:
     """Check the parent of each node."""
-    values = real_numbers(parent, "parent")
+    values = checks.real_numbers(parent, "parent")
     n = values.size
     if values.ndim != 1 or not np.array_equal(values, np.round(values)):
         raise ValueError("parent must be the numbers of nodes, in one dimension")
@@ -371,11 +367,11 @@ def read_parents(parent: ArrayLike) -> np.ndarray:
 
 
 def _kinds(noise: Any, n: int) -> np.ndarray:
-    names = as_array(noise)
+    names = checks.as_array(noise)
     if names.dtype.kind != "U" or names.shape not in ((), (n,)):
         raise ValueError(
             f"noise must be one of {', '.join(KINDS)}, or such a name for each node, got "
-            f"{shown(noise)}"
+            f"{checks.shown(noise)}"
         )
     each, which = np.unique(names, return_inverse=True)
     unknown = set(each.tolist()) - set(KINDS)

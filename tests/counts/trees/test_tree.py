@@ -120,7 +120,7 @@ GOOD = {"parent": [-1, 0, 0], "released": [9, 4, NAN], "scale": [0, 1.0, 1.0]}
         ({"scale": [0, -1.0, 1.0]}, "node 1 has a scale"),
         ({"noise": "uniform"}, "must be one of"),
         ({"released": [NAN, 4, NAN]}, "node 2 has no limit"),
-        ({"names": ["a", "b"]}, "as many as nodes"),
+        ({"names": ["a", "b"]}, r"names must have shape \(3,\), one for each node"),
     ],
 )
 def test_what_is_no_tree_is_refused(changed, message):
