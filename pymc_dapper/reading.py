@@ -13,12 +13,8 @@ from pymc_dapper.graphs.ops import (
     Reduces,
 )
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers its maps)
-from pymc_dapper.interweaving.reading import (
-    NoRecordMapError,
-    RecordMap,
-    can_interweave,
-    record_map,
-)
+from pymc_dapper.interweaving.reading.maps import NoRecordMapError, RecordMap, record_map
+from pymc_dapper.interweaving.reading.model import can_interweave
 from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
 from pymc_dapper.records.reading.factors import AdditiveFactor, FullFactor, SeparableFactor
 from pymc_dapper.records.reading.model import read_model

@@ -17,12 +17,12 @@ from pymc_dapper import checks
 from pymc_dapper.assignment.latent import Latent, find_latent
 from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.assignment.steps import choose_steps
-from pymc_dapper.backend.accelerate import once_more_without
+from pymc_dapper.backend.accelerate.switch import once_more_without
 from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
-from pymc_dapper.interweaving.reading import find_hierarchy, find_series
+from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy, find_series
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,

@@ -7,7 +7,7 @@ import pytensor.tensor as pt
 
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.interweaving import step as interweave
-from pymc_dapper.interweaving.reading import read_non_centred
+from pymc_dapper.interweaving.reading.model import read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
 
 

@@ -22,7 +22,7 @@ from numba.core import event
 from pytensor.link.numba import cache as numba_cache
 
 import pymc_dapper as pmd
-from pymc_dapper.backend.accelerate import is_on
+from pymc_dapper.backend.accelerate.switch import is_on
 from pymc_dapper.records.compiled.sweep import NEVER
 from pymc_dapper.steps.building import DamagedCacheError
 from tests.preloaded import preloaded

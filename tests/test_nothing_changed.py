@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pymc_dapper.backend.accelerate import is_on
+from pymc_dapper.backend.accelerate.switch import is_on
 from tests.test_caches import environment
 
 CODE = '''
@@ -121,7 +121,7 @@ def others():
     takes = numba_types.float64(numba_types.float64)
     given = accelerate.given_function(kernel, function, takes, takes, "a kernel")
     assert accelerate.outermost(njit(lambda x, a: given((a,), x)))(2.0, 1.5) == 12
-    accelerate.accelerated("generators")
+    switch.accelerated("generators")
 
 
 if threads:
@@ -137,7 +137,7 @@ after = picture(modules)
 changed = [name for name, value in before.items() if name in after and after[name] != value]
 gone = [name for name in before if name not in after]
 again = sampled_by_pymc()
-on = all(map(accelerate.is_on, switch.MODULES))
+on = all(map(switch.is_on, switch.MODULES))
 
 # As it was done here once, to have what is on disk loaded otherwise.
 CompileResult._rebuild = classmethod(lambda cls, *parts: None)

@@ -14,7 +14,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.latent import Latent
 from pymc_dapper.assignment.readings import Readings
-from pymc_dapper.backend.accelerate import once_more_without
+from pymc_dapper.backend.accelerate.switch import once_more_without
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.gaussian import NORMAL
 from pymc_dapper.conjugacy.step import ConjugateStep
@@ -22,12 +22,9 @@ from pymc_dapper.conjugacy.weights import categories_of
 from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
-from pymc_dapper.interweaving.reading import (
-    NonCentredModel,
-    find_hierarchy,
-    read_movable,
-    read_non_centred,
-)
+from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy
+from pymc_dapper.interweaving.reading.model import read_movable, read_non_centred
+from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.interweaving.reading.tables import read_tables
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.steps.base import Step

@@ -12,7 +12,8 @@ from pytensor.graph.replace import graph_replace
 from pytensor.graph.traversal import applys_between
 from pytensor.tensor.random.type import RandomGeneratorType, random_generator_type
 
-from pymc_dapper.backend import accelerate, draws
+from pymc_dapper.backend import draws
+from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 
@@ -130,7 +131,7 @@ def by_address(
         if any(isinstance(x.type, RandomGeneratorType) for x in node.inputs)
     ]
     ours = all(getattr(op, "by_address", False) for op in taking)
-    if not accelerate.is_on("generators") or not ours:
+    if not switch.is_on("generators") or not ours:
         return list(inputs), list(outputs)
     new: dict[Variable, Variable] = {
         x: ps.int64("address") for x in inputs if isinstance(x.type, RandomGeneratorType)

@@ -18,7 +18,7 @@ from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.type import TensorType
 
-from pymc_dapper.backend.accelerate import ExternalKernel, Given
+from pymc_dapper.backend.accelerate.external import ExternalKernel, Given
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
 from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function

@@ -18,7 +18,7 @@ from pytensor import config
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 
-from pymc_dapper.backend import accelerate
+from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.backend.jit import JitFunction, kept_on_disk
 
 
@@ -30,7 +30,7 @@ class Drawing:
 
     def handed(self, rng: np.random.Generator) -> Any:
         """Return what the kernel is handed for a generator."""
-        by_address = accelerate.accelerated("generators")
+        by_address = switch.accelerated("generators")
         return rng if by_address is None else by_address.address_of(rng)
 
 

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numba.extending import is_jitted
 
-from pymc_dapper.backend.accelerate import ExternalKernel, Given
+from pymc_dapper.backend.accelerate.external import ExternalKernel, Given
 
 MODEL_KEYS: WeakKeyDictionary[Callable, str | None] = WeakKeyDictionary()
 """Functions that PyTensor made of graphs, with their keys; None for those that can't be cached."""

@@ -24,12 +24,13 @@ from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.interweaving.compiled.moves import Kind, compile_moves
 from pymc_dapper.interweaving.kernels.tuning import unfitted
-from pymc_dapper.interweaving.reading import NonCentredModel, read_non_centred
 from pymc_dapper.interweaving.reading.frame import (
     noise_has_a_frame,
     read_frame,
     with_a_frame,
 )
+from pymc_dapper.interweaving.reading.model import read_non_centred
+from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.interweaving.reading.self_check import CheckedNoise, check_noise
 from pymc_dapper.interweaving.tuner import Tuner
 from pymc_dapper.steps.base import Given, Step, miscompiled

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column
 
-from pymc_dapper.backend.accelerate import once_more_without
+from pymc_dapper.backend.accelerate.switch import once_more_without
 from pymc_dapper.backend.internals import PointType, RandomGenerator
 from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.named_dims import same_named

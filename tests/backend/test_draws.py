@@ -5,7 +5,8 @@ import pytest
 from numba import njit
 
 from pymc_dapper.backend import draws
-from pymc_dapper.backend.accelerate import generators, is_on
+from pymc_dapper.backend.accelerate import generators
+from pymc_dapper.backend.accelerate.switch import is_on
 
 DRAWS = {
     "standard_gamma": (draws.standard_gamma, (2.5,)),

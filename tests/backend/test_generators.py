@@ -7,7 +7,7 @@ import pytest
 from pytensor.tensor.random.basic import poisson
 from pytensor.tensor.random.type import random_generator_type
 
-from pymc_dapper.backend.accelerate import is_on
+from pymc_dapper.backend.accelerate.switch import is_on
 from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.backend.kernel_key import kernel_key

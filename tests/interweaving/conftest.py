@@ -3,9 +3,7 @@
 import pytest
 from pymc.distributions.continuous import WaldRV
 
-from pymc_dapper.interweaving.reading import (
-    record_map,
-)
+from pymc_dapper.interweaving.reading.maps import record_map
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dapper.interweaving.reading import (
-    read_non_centred,
-)
+from pymc_dapper.interweaving.reading.model import read_non_centred
 
 
 def values_of(model, *names):

@@ -4,10 +4,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 
-from pymc_dapper.interweaving.reading import (
-    record_map,
-)
-from pymc_dapper.interweaving.reading.maps import parameters_of
+from pymc_dapper.interweaving.reading.maps import parameters_of, record_map
 
 N = 40
 

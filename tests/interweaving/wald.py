@@ -2,9 +2,7 @@
 
 import pymc as pm
 
-from pymc_dapper.interweaving.reading import (
-    RecordMap,
-)
+from pymc_dapper.interweaving.reading.maps import RecordMap
 
 
 def inverse_gaussian(factor):

@@ -17,7 +17,7 @@ from scipy.stats import beta, binom, gamma, laplace, norm, poisson
 from pymc_dapper import DapperStep, GaussianMechanism, ReadingError, assign_steps
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.interweaving import step as interweave
-from pymc_dapper.interweaving.reading import read_non_centred
+from pymc_dapper.interweaving.reading.model import read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests import interweave_twins as twins
 from tests.long_cases import one_in_three

@@ -36,20 +36,8 @@ from typing import Any
 
 from numba import njit
 
-from pymc_dapper.backend.accelerate.external import ExternalKernel, Given, written_out
-from pymc_dapper.backend.accelerate.switch import accelerated, is_on, once_more_without
-
-__all__ = [
-    "ExternalKernel",
-    "Given",
-    "accelerated",
-    "given_function",
-    "is_on",
-    "load_kernels",
-    "once_more_without",
-    "outermost",
-    "whole_graphs",
-]
+from pymc_dapper.backend.accelerate.external import Given, written_out
+from pymc_dapper.backend.accelerate.switch import accelerated
 
 
 def outermost(function: Any) -> Any:

@@ -27,7 +27,7 @@ from pymc_dapper.interweaving.kernels.moves import (
     draw_variates,
 )
 from pymc_dapper.interweaving.kernels.tuning import Costs, counted
-from pymc_dapper.interweaving.reading import NonCentredModel
+from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.steps.base import Given
 
 LARGEST_NUMBER = 2**31 - 1

@@ -7,8 +7,8 @@ import pytest
 from numba import njit, types
 
 from pymc_dapper.backend import accelerate
-from pymc_dapper.backend.accelerate import once_more_without, outermost, switch
-from pymc_dapper.backend.accelerate.switch import MODULES, SWITCH, is_on
+from pymc_dapper.backend.accelerate import outermost, switch
+from pymc_dapper.backend.accelerate.switch import MODULES, SWITCH, is_on, once_more_without
 from pymc_dapper.backend.in_python import in_python
 
 

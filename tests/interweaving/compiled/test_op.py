@@ -7,8 +7,8 @@ import pytest
 from numba import njit
 from numba.core import event
 
-from pymc_dapper.backend.accelerate import is_on
 from pymc_dapper.backend.accelerate.addresses import load
+from pymc_dapper.backend.accelerate.switch import is_on
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.rewrites import rewritten

@@ -10,7 +10,7 @@ from pytensor.graph.traversal import ancestors
 
 import pymc_dapper as pmd
 from pymc_dapper import DapperStep, InterweaveStep, assign_steps
-from pymc_dapper.interweaving.reading import read_non_centred
+from pymc_dapper.interweaving.reading.model import read_non_centred
 from pymc_dapper.reading import read_model
 from tests.evaluated_in_python import evaluated_in_python
 from tests.moving_at_once import moving_at_once

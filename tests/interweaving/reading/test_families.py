@@ -12,7 +12,8 @@ from scipy import stats
 
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.graphs.noise import FEW_CATEGORIES
-from pymc_dapper.interweaving.reading import NoRecordMapError, families, record_map
+from pymc_dapper.interweaving.reading import families
+from pymc_dapper.interweaving.reading.maps import NoRecordMapError, record_map
 from tests.interweaving.moving import N, assert_steps_are_kept, move
 
 

@@ -3,7 +3,7 @@
 import pymc as pm
 import pytest
 
-from pymc_dapper.interweaving.reading import find_hierarchy
+from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,8 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
-from pymc_dapper.interweaving.reading import (
-    NoRecordMapError,
-    can_interweave,
-)
+from pymc_dapper.interweaving.reading.maps import NoRecordMapError
+from pymc_dapper.interweaving.reading.model import can_interweave
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.interweaving.moving import move
 from tests.interweaving.wald import inverse_gaussian, wald_model

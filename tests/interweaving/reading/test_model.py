@@ -12,9 +12,7 @@ from pytensor.graph.traversal import ancestors
 
 import pymc_dapper as pmd
 from pymc_dapper import ReadingError
-from pymc_dapper.interweaving.reading import (
-    can_interweave,
-)
+from pymc_dapper.interweaving.reading.model import can_interweave
 from pymc_dapper.interweaving.reading.self_check import check_noise
 from tests.interweaving.linked import LINKED, linked_model, read
 from tests.sizes.models import MODELS
