@@ -88,7 +88,7 @@ def sampled_without(taken, names, plain, folder):
     anew = import_module("pymc_dapper")
     anew.LaplaceMechanism(2.0)
     found = drawn(anew, names, import_module("tests.small_models").MODELS)
-    is_on = import_module("pymc_dapper.backend.accelerate").is_on
+    is_on = import_module("pymc_dapper.backend.accelerate.switch").is_on
     off = {name for name in MODULES if not is_on(name)}
     return found, off, [line for line in said if "more slowly" in line]
 
