@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytensor
-from pymc.model import Model, modelcontext
+from pymc import Model, modelcontext
 
 from pymc_dapper.backend.mechanism_tags import tell_of_copies
 from pymc_dapper.backend.plain_models import plain_model

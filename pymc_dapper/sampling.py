@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+from pymc import Model
 from pymc import sample as pymc_sample
-from pymc.model import Model
 from pymc.step_methods import STEP_METHODS, BlockedStep
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from xarray import DataTree
 
 from pymc_dapper import checks

@@ -4,11 +4,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
-from pymc.model import Model
 from pymc.vartypes import continuous_types
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.readings import Readings

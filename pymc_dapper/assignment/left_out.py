@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pymc.vartypes import continuous_types
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.latent import Latent

@@ -6,8 +6,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from pymc import NUTS
-from pymc.model import Model
+from pymc import NUTS, Model
 from pymc.step_methods import BlockedStep
 from pymc.vartypes import continuous_types
 from pytensor.tensor.variable import TensorVariable

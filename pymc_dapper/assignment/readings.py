@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pymc.model import Model
+from pymc import Model
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals

@@ -1,7 +1,7 @@
 """What is refused: releases that aren't known yet, and models whose releases see nothing free."""
 
-from pymc.model import Model
-from pytensor.graph.traversal import ancestors
+from pymc import Model
+from pytensor.graph import ancestors
 
 from pymc_dapper.graphs.errors import ReadingError
 

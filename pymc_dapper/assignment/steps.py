@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pymc.model import Model
+from pymc import Model
 from pymc.step_methods import BlockedStep
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 from pymc_dapper.assignment.latent import Latent, find_latent
 from pymc_dapper.assignment.left_out import warn_of_left_out

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytensor
 import pytensor.scalar as ps
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op
 
 
 class EntryOf(ps.ScalarOp):

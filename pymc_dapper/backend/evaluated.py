@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.op import HasInnerGraph, Op
-from pytensor.graph.rewriting.basic import WalkingGraphRewriter, node_rewriter
+from pytensor.graph import Apply, Constant, Op, Variable, node_rewriter
+from pytensor.graph.op import HasInnerGraph
+from pytensor.graph.rewriting.basic import WalkingGraphRewriter
 from pytensor.graph.traversal import io_toposort
 from pytensor.link.c.op import COp
 from pytensor.tensor.basic import cast

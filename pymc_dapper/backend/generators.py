@@ -6,9 +6,7 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.op import Op
-from pytensor.graph.replace import graph_replace
+from pytensor.graph import Apply, Constant, Op, Variable, graph_replace
 from pytensor.graph.traversal import applys_between
 from pytensor.tensor.random.type import RandomGeneratorType, random_generator_type
 

@@ -12,9 +12,8 @@ import numpy as np
 import pytensor
 from numba.extending import is_jitted
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Op, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
-from pytensor.graph.op import Op
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.type import TensorType
 

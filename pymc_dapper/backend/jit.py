@@ -12,7 +12,7 @@ import numpy as np
 import pymc as pm
 from pytensor import In, Out, config
 from pytensor.compile.mode import Mode, get_mode
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker

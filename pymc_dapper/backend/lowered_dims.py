@@ -7,14 +7,13 @@ dims, coords and shared data stay the model's: a point of one is a point of the 
 
 from collections.abc import Iterator, Sequence
 
+from pymc import Model
 from pymc.dims.distributions import transforms as named
 from pymc.distributions import transforms as plain
 from pymc.distributions.transforms import Transform
-from pymc.model import Model
 from pytensor.compile import optdb
 from pytensor.compile.ops import ViewOp, view_op
-from pytensor.graph import FunctionGraph
-from pytensor.graph.basic import Variable
+from pytensor.graph import FunctionGraph, Variable
 from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.op import RandomVariable

@@ -9,10 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pymc.model import Model
-from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.replace import graph_replace
-from pytensor.graph.traversal import ancestors
+from pymc import Model
+from pytensor.graph import Constant, Variable, ancestors, graph_replace
 from pytensor.tensor.elemwise import Elemwise
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 
 def has_named_dims(variable: Any) -> bool:

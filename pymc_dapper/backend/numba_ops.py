@@ -6,9 +6,8 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from pytensor.graph.basic import Apply
+from pytensor.graph import Apply, Op
 from pytensor.graph.fg import FrozenFunctionGraph
-from pytensor.graph.op import Op
 from pytensor.link.numba.dispatch.basic import (
     numba_funcify_and_cache_key,
     numba_njit,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
-from pymc.model import Model
+from pymc import Model
 
 from pymc_dapper.backend.named_dims import has_named_dims
 

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from pytensor import In
 from pytensor.compile.aliasing import add_supervisor_to_fgraph
 from pytensor.compile.mode import Mode
-from pytensor.graph import FunctionGraph
-from pytensor.graph.basic import Variable
+from pytensor.graph import FunctionGraph, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 
 

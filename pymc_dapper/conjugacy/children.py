@@ -4,9 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
-from pytensor.graph.op import Op
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Op, Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.names import PARAMETERS, family_name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import Interval, Transform, default_transform

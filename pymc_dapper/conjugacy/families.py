@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.op import Op
+from pytensor.graph import Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 

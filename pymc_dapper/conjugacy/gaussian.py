@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
-from pytensor.graph.replace import vectorize_graph
+from pytensor.graph import Variable, vectorize_graph
 from pytensor.tensor.linalg import cholesky, solve_triangular
 from pytensor.tensor.random.basic import LogNormalRV, MvNormalRV, NormalRV
 from pytensor.tensor.variable import TensorVariable

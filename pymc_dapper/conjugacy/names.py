@@ -1,6 +1,6 @@
 """Names of distributions and of their parameters, for messages."""
 
-from pytensor.graph.op import Op
+from pytensor.graph import Op
 
 PARAMETERS = {
     "Bernoulli": ("p",),

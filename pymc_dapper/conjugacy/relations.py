@@ -11,8 +11,7 @@ from typing import Any
 
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.basic import ScalarOp
 from pytensor.tensor.blockwise import Blockwise

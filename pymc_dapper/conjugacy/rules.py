@@ -10,7 +10,7 @@ from typing import Any
 
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.graph.op import Op
+from pytensor.graph import Op
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.children import Link

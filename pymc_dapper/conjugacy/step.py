@@ -8,9 +8,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from pymc.model import Model
+from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 

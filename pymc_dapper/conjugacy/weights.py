@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pymc.model import Model
-from pytensor.graph.basic import Apply, equal_computations
-from pytensor.graph.traversal import ancestors
+from pymc import Model
+from pytensor.graph import Apply, ancestors
+from pytensor.graph.basic import equal_computations
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
 from pytensor.tensor.random.basic import CategoricalRV, ExponentialRV, GammaRV

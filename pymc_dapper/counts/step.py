@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from pymc import Model
 from pymc.exceptions import SamplingError
-from pymc.model import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 from pymc_dapper.backend.internals import (
     PointType,

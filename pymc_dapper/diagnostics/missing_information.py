@@ -8,7 +8,7 @@ import xarray as xr
 from arviz_stats.base import array_stats
 from pymc import Model
 from pymc.step_methods import BlockedStep, CompoundStep
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 from pymc_dapper.assignment.latent import find_records
 from pymc_dapper.assignment.parameters import assign_parameter_steps

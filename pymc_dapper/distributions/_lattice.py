@@ -6,7 +6,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.variable import TensorConstant, TensorVariable
 

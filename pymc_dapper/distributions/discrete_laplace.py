@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from numba.extending import register_jitable
+from pymc import Discrete
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
-from pymc.distributions.distribution import Discrete
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.numba_ops import draws

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from numba.extending import register_jitable
+from pymc import Continuous
 from pymc.distributions.dist_math import check_icdf_parameters, check_icdf_value, check_parameters
-from pymc.distributions.distribution import Continuous
 from pymc.distributions.shape_utils import rv_size_is_none
 from pytensor.tensor.variable import TensorVariable
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from pymc import Model
 from pymc.initial_point import make_initial_point_expression
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType

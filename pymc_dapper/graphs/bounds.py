@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.scalar as ps
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph import Apply, Constant, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.math import Erf, Erfc
 from pytensor.tensor.basic import ARange, Eye

@@ -5,7 +5,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 from pytensor.tensor.math import Sum
 
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors, io_toposort
+from pytensor.graph import Apply, Variable, ancestors
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import MakeVector, ScalarFromTensor
 from pytensor.tensor.math import All
 from pytensor.tensor.random.type import RandomType

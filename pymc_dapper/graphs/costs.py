@@ -6,8 +6,7 @@ unit is a nanosecond of the machine on which `benchmarks/move_costs.py` ran last
 
 from math import prod
 
-from pytensor.graph import FunctionGraph
-from pytensor.graph.basic import Variable
+from pytensor.graph import FunctionGraph, Variable
 from pytensor.scalar import math as special
 
 ENTRY = 0.3

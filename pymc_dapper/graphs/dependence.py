@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from pymc import Model
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import log_densities

@@ -6,8 +6,7 @@ import numpy as np
 from pymc import Model
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import OPT_MINIMUM, Mode
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.graph import Variable, explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated

@@ -7,9 +7,8 @@ import numpy as np
 from pytensor import scalar as ps
 from pytensor.compile.mode import Mode
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph import rewrite_graph
-from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import graph_inputs, io_toposort, walk
+from pytensor.graph import Constant, Variable, graph_inputs, rewrite_graph
+from pytensor.graph.traversal import io_toposort, walk
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable

@@ -10,15 +10,14 @@ import numpy as np
 import pymc as pm
 import pytensor.scalar as ps
 import pytensor.tensor as pt
+from pymc import SymbolicRandomVariable
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
-from pymc.distributions.distribution import DiracDeltaRV, SymbolicRandomVariable
+from pymc.distributions.distribution import DiracDeltaRV
 from pymc.distributions.mixture import MixtureRV
 from pymc.distributions.timeseries import RandomWalkRV
 from pymc.distributions.truncated import TruncatedRV
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.op import Op
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Apply, Constant, Op, Variable, ancestors
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable

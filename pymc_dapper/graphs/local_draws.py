@@ -15,8 +15,8 @@ from functools import singledispatch
 from typing import NamedTuple
 
 import pytensor.tensor as pt
+from pytensor.graph import Op
 from pytensor.graph.basic import equal_computations
-from pytensor.graph.op import Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable

@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.replace import vectorize_graph
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Apply, Variable, ancestors, vectorize_graph
 from pytensor.scalar.basic import Add
 from pytensor.scan.op import Scan
 from pytensor.tensor.elemwise import Elemwise

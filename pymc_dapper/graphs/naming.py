@@ -1,6 +1,6 @@
 """Names of graph nodes that a user recognises."""
 
-from pytensor.graph.basic import Apply
+from pytensor.graph import Apply
 
 
 def describe(node: Apply) -> str:

@@ -14,8 +14,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.op import RandomVariable

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 from pytensor.compile.ops import DeepCopyOp, ViewOp
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.sparse import math as sparse
 from pytensor.tensor import basic, extra_ops, math, subtensor

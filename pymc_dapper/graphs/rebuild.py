@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
-from pytensor.graph.traversal import graph_inputs, io_toposort
+from pytensor.graph import Apply, Constant, Variable, graph_inputs
+from pytensor.graph.basic import equal_computations
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.shape import Shape, Shape_i
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.variable import TensorVariable
 

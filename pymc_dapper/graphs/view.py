@@ -8,8 +8,8 @@ import numpy as np
 import pytensor.scalar as ps
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors, explicit_graph_inputs, graph_inputs, io_toposort
+from pytensor.graph import Apply, Variable, ancestors, explicit_graph_inputs, graph_inputs
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import constant
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.type import RandomGeneratorType

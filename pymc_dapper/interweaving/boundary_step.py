@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pymc.model import Model
-from pytensor.graph.basic import Variable
+from pymc import Model
+from pytensor.graph import Variable
 
 from pymc_dapper.backend.internals import (
     PointType,

@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pymc.model import Model
-from pytensor.graph.basic import Variable
+from pymc import Model
+from pytensor.graph import Variable
 
 from pymc_dapper.backend.internals import (
     PointType,

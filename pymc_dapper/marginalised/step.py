@@ -5,9 +5,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from pymc import NUTS
-from pymc.model import Model
-from pytensor.graph.basic import Variable
+from pymc import NUTS, Model
+from pytensor.graph import Variable
 
 from pymc_dapper.backend.internals import (
     PointType,

@@ -12,7 +12,7 @@ import pytensor.tensor as pt
 import scipy
 from numpy.typing import ArrayLike
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from pandas import RangeIndex
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Constant, Variable
+from pytensor.graph import Constant, Variable
 from xarray import DataArray
 
 from pymc_dapper import checks

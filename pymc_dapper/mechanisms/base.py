@@ -12,7 +12,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper import checks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.backend import numba_ops  # noqa: F401  (compiles look-ups)

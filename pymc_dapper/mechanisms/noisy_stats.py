@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import bernoulli, factorial
 

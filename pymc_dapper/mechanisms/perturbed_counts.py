@@ -8,7 +8,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 from pymc.distributions.shape_utils import rv_size_is_none
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 

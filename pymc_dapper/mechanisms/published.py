@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import about, nowhere

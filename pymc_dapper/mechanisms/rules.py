@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args, override
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 from pymc_dapper.checks import as_array, choice, finite_number, increasing, nowhere, shown
 from pymc_dapper.mechanisms.arguments import refuse

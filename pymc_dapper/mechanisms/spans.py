@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 Value = Any
 """An array, a variable or a number."""

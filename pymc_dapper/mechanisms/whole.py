@@ -1,7 +1,7 @@
 """Which statistics hold fractions; discrete noise is added to whole numbers only."""
 
 import pytensor.scalar as ps
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable

@@ -4,8 +4,7 @@ from typing import Any
 
 from pytensor import config
 from pytensor.compile.mode import Mode
-from pytensor.graph import FunctionGraph
-from pytensor.graph.rewriting.db import RewriteDatabaseQuery
+from pytensor.graph import FunctionGraph, RewriteDatabaseQuery
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Apply
+from pytensor.graph import Apply
 from pytensor.tensor.blockwise import Blockwise, BlockwiseWithCoreShape
 from pytensor.tensor.linalg.solvers.triangular import SolveTriangular
 from pytensor.tensor.math import Dot

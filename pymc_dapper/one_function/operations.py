@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 from pytensor.compile.ops import TypeCastingOp
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import (
     Alloc,

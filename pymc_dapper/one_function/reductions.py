@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
-from pytensor.graph.basic import Apply
+from pytensor.graph import Apply
 from pytensor.tensor.elemwise import CAReduce
 from pytensor.tensor.extra_ops import CumOp
 

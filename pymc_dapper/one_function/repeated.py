@@ -16,12 +16,9 @@ from typing import Any
 import numpy as np
 from pytensor import In
 from pytensor.compile.aliasing import add_supervisor_to_fgraph
-from pytensor.graph import FunctionGraph
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph import Apply, Constant, FunctionGraph, Op, Variable, graph_inputs
 from pytensor.graph.fg import AbstractFunctionGraph, FrozenFunctionGraph
-from pytensor.graph.op import Op
 from pytensor.graph.rewriting.basic import GraphRewriter
-from pytensor.graph.traversal import graph_inputs
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.type import DenseTensorType
 

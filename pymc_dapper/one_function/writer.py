@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pytensor import config
 from pytensor.compile.builders import OpFromGraph
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph import Apply, Constant, Variable
 from pytensor.graph.fg import AbstractFunctionGraph
 from pytensor.link.numba.cache import compile_numba_function_src
 from pytensor.link.numba.dispatch.basic import (

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors, io_toposort
+from pytensor.graph import Variable, ancestors
+from pytensor.graph.traversal import io_toposort
 from pytensor.scalar import AND, EQ, NEQ, OR, Cast, Invert, Sub, Switch
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.scalar as ps
 from pymc import Model
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors, io_toposort
+from pytensor.graph import Variable, ancestors
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 
 import numpy as np
+from pymc import SymbolicRandomVariable
 from pymc.distributions.discrete import DiscreteUniformRV
-from pymc.distributions.distribution import SymbolicRandomVariable
 from pymc.distributions.multivariate import DirichletMultinomialRV
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.op import RandomVariable

@@ -8,8 +8,7 @@ import pytensor
 import pytensor.tensor as pt
 from pymc import compile as pymc_compile
 from pymc.distributions.continuous import Flat, HalfFlat
-from pytensor.graph.basic import Variable
-from pytensor.graph.replace import clone_replace
+from pytensor.graph import Variable, clone_replace
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import collect_default_updates, default_transform

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 from pymc_dapper.backend.named_dims import as_plain, has_named_dims
 from pymc_dapper.checks import is_a, names, options, shown

@@ -5,7 +5,7 @@ from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 from pymc_dapper import mechanisms
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict, kind_of

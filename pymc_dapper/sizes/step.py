@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from pymc import Model
 from pymc.exceptions import SamplingError
-from pymc.model import Model
 from pytensor.tensor.random.basic import BetaBinomialRV, BinomialRV, HyperGeometricRV
 
 from pymc_dapper.backend.internals import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytensor.tensor as pt
 from numpy.typing import ArrayLike
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.graph.utils import MissingInputError
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable

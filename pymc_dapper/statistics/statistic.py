@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor import as_tensor_variable
 from pytensor.tensor.variable import TensorVariable
 

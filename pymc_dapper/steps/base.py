@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from pymc.model import Model
+from pymc import Model
 from pymc.step_methods import BlockedStep
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 from rich.progress import TextColumn
 from rich.table import Column

@@ -9,7 +9,7 @@ import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt
-from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.graph import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, ValueGradFunction

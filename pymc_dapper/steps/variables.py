@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import PointType, get_random_generator

@@ -8,8 +8,7 @@ import numpy as np
 from pymc import Model
 from pymc.step_methods import BlockedStep
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import graph_inputs
+from pytensor.graph import Variable, graph_inputs
 from pytensor.tensor.random.type import RandomGeneratorType
 
 from pymc_dapper.assignment.parameters import assign_parameter_steps

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymc as pm
-from pymc.model import Model
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pymc import Model
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 from xarray import DataArray, Dataset
 

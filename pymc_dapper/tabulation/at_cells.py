@@ -7,8 +7,7 @@ values of its variables. Arrays with a row for each record are never computed.
 from collections.abc import Callable, Mapping
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.basic import Alloc, ARange
 from pytensor.tensor.variable import TensorVariable
 

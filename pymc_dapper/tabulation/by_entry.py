@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model, logp
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.checks import checks_of_records

@@ -7,12 +7,10 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pymc import Model
-from pymc.distributions.distribution import SymbolicRandomVariable
+from pymc import Model, SymbolicRandomVariable
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Apply, Constant, Variable, ancestors
 from pytensor.tensor.basic import Alloc, MakeVector
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType

@@ -5,8 +5,7 @@ from dataclasses import replace
 from math import prod
 
 from pymc import Model
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.context import model_to_read

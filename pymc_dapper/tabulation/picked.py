@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import Alloc
 from pytensor.tensor.subtensor import AdvancedIncSubtensor, AdvancedSubtensor, Subtensor

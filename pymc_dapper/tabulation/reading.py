@@ -11,8 +11,7 @@ import pytensor.tensor as pt
 from pymc import Model, logp
 from pymc.vartypes import continuous_types
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Constant, Variable, ancestors
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 

@@ -5,7 +5,7 @@ from math import prod
 
 import numpy as np
 from pymc import Model
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors
 from pytensor.tensor.variable import TensorVariable
 from scipy.special import gammaln, logsumexp
 

@@ -11,8 +11,7 @@ import pytensor.sparse
 import pytensor.tensor as pt
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors, explicit_graph_inputs
+from pytensor.graph import Constant, Variable, ancestors, explicit_graph_inputs
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.subtensor import AdvancedSubtensor

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import njit, types
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 from pytensor.scalar.basic import Composite
 
 from pymc_dapper.backend.draws import fill_uniform

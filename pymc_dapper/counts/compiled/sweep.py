@@ -9,8 +9,7 @@ import numpy as np
 import pytensor.tensor as pt
 from pytensor import scalar as ps
 from pytensor.compile.mode import Mode
-from pytensor.graph import rewrite_graph
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph import Apply, Constant, Variable, rewrite_graph
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.type import random_generator_type

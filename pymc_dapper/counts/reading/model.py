@@ -7,8 +7,8 @@ import numpy as np
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.multivariate import DirichletMultinomialRV
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors, explicit_graph_inputs, io_toposort
+from pytensor.graph import Variable, ancestors, explicit_graph_inputs
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.type import TensorType

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytensor.tensor as pt
 from pytensor import scalar as ps
-from pytensor.graph.basic import Apply, Constant, Variable
+from pytensor.graph import Apply, Constant, Variable
 from pytensor.tensor.subtensor import indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse

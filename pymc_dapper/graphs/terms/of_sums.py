@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Constant, Variable, ancestors
 
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import rebuild

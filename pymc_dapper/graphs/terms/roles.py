@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 

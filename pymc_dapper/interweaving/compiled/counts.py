@@ -10,8 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op
 from pytensor.scalar.basic import Composite, ScalarOp, float64, upgrade_to_float64
 from pytensor.scalar.math import betainc, gammaincc
 from pytensor.tensor.elemwise import Elemwise

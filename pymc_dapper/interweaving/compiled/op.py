@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytensor.tensor as pt
 from numba import types
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph

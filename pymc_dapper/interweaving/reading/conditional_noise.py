@@ -12,7 +12,7 @@ from itertools import accumulate
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.checks import valid_parameters

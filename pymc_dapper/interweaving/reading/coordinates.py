@@ -11,9 +11,9 @@ from math import isqrt
 from types import ModuleType
 from typing import Any
 
+from pymc import Model
 from pymc.distributions.transforms import CholeskyCovPacked
-from pymc.model import Model
-from pytensor.graph.op import Op
+from pytensor.graph import Op
 
 from pymc_dapper.backend.internals import LKJCholeskyCovRV, Transform
 

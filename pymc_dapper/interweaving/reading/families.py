@@ -20,8 +20,7 @@ from pymc.distributions.distribution import DiracDeltaRV
 from pymc.distributions.mixture import MixtureRV
 from pymc.distributions.multivariate import MvStudentTRV
 from pymc.distributions.truncated import TruncatedRV
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 

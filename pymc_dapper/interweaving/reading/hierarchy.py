@@ -5,8 +5,7 @@ from typing import Any
 
 from pymc import Model
 from pymc.distributions.timeseries import AutoRegressiveRV, RandomWalkRV
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.interweaving.reading.families import RULES

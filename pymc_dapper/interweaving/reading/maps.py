@@ -7,8 +7,7 @@ from functools import singledispatch
 
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op, Variable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.variable import TensorVariable
 

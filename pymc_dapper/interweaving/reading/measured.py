@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors
 from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, NormalRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import initial_point

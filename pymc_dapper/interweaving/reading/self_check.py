@@ -5,7 +5,7 @@ from itertools import compress
 from typing import Any, NamedTuple
 
 import numpy as np
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors
 from pytensor.tensor.random.basic import uniform
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import pytensor.tensor as pt
 from numba import types
 from pytensor.gradient import DisconnectedType
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.counts.compiled.op import INTEGERS, NUMBERS, OfTerms

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.graph import Variable, explicit_graph_inputs
 from pytensor.tensor.random.basic import BinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 

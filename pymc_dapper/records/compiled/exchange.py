@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytensor.tensor as pt
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks

@@ -15,8 +15,7 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import Mode
-from pytensor.graph.basic import Variable
-from pytensor.graph.op import Op
+from pytensor.graph import Op, Variable
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytensor.tensor as pt
-from pytensor.graph.op import Op
+from pytensor.graph import Op
 from pytensor.scalar.basic import ScalarOp, upgrade_to_float64
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random.basic import BinomialRV, NegBinomialRV, PoissonRV

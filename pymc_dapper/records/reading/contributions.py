@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import frontier

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from pytensor.graph.basic import Apply, Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Apply, Variable, ancestors
 from pytensor.printing import pprint
 from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
 from pytensor.tensor.shape import SpecifyShape

@@ -12,7 +12,7 @@ from math import prod
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.variable import TensorVariable
 

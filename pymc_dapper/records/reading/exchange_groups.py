@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.graph import explicit_graph_inputs
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER
 from pymc_dapper.graphs.errors import ReadingError

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable, equal_computations
+from pytensor.graph import Apply, Variable
+from pytensor.graph.basic import equal_computations
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.variable import TensorVariable
 

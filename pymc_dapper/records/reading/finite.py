@@ -11,8 +11,7 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
-from pytensor.graph.basic import Apply
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Op
 from pytensor.graph.traversal import io_toposort
 from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.basic import Alloc

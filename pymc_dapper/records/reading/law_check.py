@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.traversal import explicit_graph_inputs
+from pytensor.graph import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import FAILURES, ReadingError

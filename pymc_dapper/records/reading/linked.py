@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from pymc.model import Model
-from pytensor.graph.traversal import ancestors
+from pymc import Model
+from pytensor.graph import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.view import view_of

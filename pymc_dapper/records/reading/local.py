@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytensor
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors
 
 from pymc_dapper.graphs.noise import check_sources, with_randomness
 from pymc_dapper.graphs.prior import read_proposals

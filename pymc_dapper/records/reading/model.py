@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import without_mechanism

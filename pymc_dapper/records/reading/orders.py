@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable, equal_computations
+from pytensor.graph import Apply, Variable
+from pytensor.graph.basic import equal_computations
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.math import Max
 from pytensor.tensor.sort import SortOp

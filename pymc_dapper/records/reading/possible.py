@@ -11,9 +11,7 @@ from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
-from pytensor.graph.basic import Variable
-from pytensor.graph.op import Op
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Op, Variable, ancestors
 from pytensor.tensor.random.basic import DirichletRV
 from pytensor.tensor.variable import TensorVariable
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from pytensor.graph.basic import Constant, Variable
-from pytensor.graph.traversal import ancestors, explicit_graph_inputs, io_toposort
+from pytensor.graph import Constant, Variable, ancestors, explicit_graph_inputs
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable, equal_computations
+from pytensor.graph import Variable
+from pytensor.graph.basic import equal_computations
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.variable import TensorVariable
 

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value

@@ -5,7 +5,7 @@ from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.records.reading.rows_of_others import rows_of_others

@@ -11,8 +11,8 @@ from functools import singledispatch
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable, equal_computations
-from pytensor.graph.op import Op
+from pytensor.graph import Apply, Constant, Op, Variable
+from pytensor.graph.basic import equal_computations
 from pytensor.sparse.basic import dense_from_sparse
 from pytensor.sparse.type import SparseTensorType
 from pytensor.tensor.basic import Alloc, Join

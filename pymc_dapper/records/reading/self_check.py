@@ -6,7 +6,7 @@ from math import prod
 from typing import NamedTuple
 
 import numpy as np
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 
 from pymc_dapper.graphs.careful_sums import sum_of_rows, with_careful_sums
 from pymc_dapper.graphs.errors import FAILURES, ReadingError

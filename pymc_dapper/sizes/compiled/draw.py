@@ -6,7 +6,7 @@ All in one compiled function, as a call from Python takes as long as some hundre
 from typing import Any
 
 import pytensor.tensor as pt
-from pytensor.graph.basic import Variable
+from pytensor.graph import Variable
 from pytensor.tensor.random.type import random_generator_type
 
 from pymc_dapper.backend.generators import NOISE, Drawn

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.numba_ops import compiles, numba_njit

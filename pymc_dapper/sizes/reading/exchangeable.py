@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
-from pytensor.graph.basic import Variable
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph.basic import Apply, Constant, Variable
-from pytensor.graph.replace import vectorize_graph
-from pytensor.graph.traversal import explicit_graph_inputs, io_toposort
+from pytensor.graph import Apply, Constant, Variable, explicit_graph_inputs, vectorize_graph
+from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.basic import ARange, Nonzero
 from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor

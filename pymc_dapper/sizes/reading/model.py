@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph.replace import vectorize_graph
-from pytensor.graph.traversal import ancestors
+from pytensor.graph import ancestors, vectorize_graph
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.checks import localise_checks

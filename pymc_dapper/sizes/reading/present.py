@@ -1,8 +1,8 @@
 """Present rows, if only the first n are."""
 
 import pytensor.tensor as pt
-from pymc.distributions.distribution import SymbolicRandomVariable
-from pytensor.graph.basic import Variable
+from pymc import SymbolicRandomVariable
+from pytensor.graph import Variable
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
