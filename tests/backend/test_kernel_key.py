@@ -30,7 +30,7 @@ from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
 from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
 from pymc_dapper.distributions.tulap import TulapRV
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
-from pymc_dapper.interweaving.compiled.op import ParameterMoves
+from pymc_dapper.interweaving.compiled.moves import ParameterMoves
 from pymc_dapper.records.compiled.op import (
     CellSweep,
     ComputedRows,

@@ -10,7 +10,7 @@ from pymc.exceptions import SamplingError
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.sizes import step as steps
-from pymc_dapper.sizes.compiled import op
+from pymc_dapper.sizes.compiled import draw as compiled
 from pymc_dapper.sizes.reading import model as reading_model
 from pymc_dapper.sizes.reading import self_check
 from pymc_dapper.sizes.step import SizeStep
@@ -54,7 +54,8 @@ def transitions(step, monkeypatch):
     [size] = step._sizes
     matrix = np.zeros((len(STATES), len(STATES)))
     drawn, known = size._drawn, {}
-    draw = getattr(op.draw_index, "py_func", op.draw_index)  # its own source: a twin's is edited
+    # Its own source: a twin's is edited.
+    draw = getattr(compiled.draw_index, "py_func", compiled.draw_index)
 
     def shares_too(*arguments):
         *values, log_weights = drawn(*arguments)
@@ -158,12 +159,12 @@ FAULTS = {
         },
     ),
     "the room ends one record early": (
-        op,
+        compiled,
         "draw_index",
         {"for k in range(len(log_weights)):": "for k in range(len(log_weights) - 1):"},
     ),
     "one record too many": (
-        op,
+        compiled,
         "draw_index",
         {
             "return index, (total - before) / total": (

@@ -16,7 +16,7 @@ from scipy import special, stats
 
 import pymc_dapper as pmd
 from pymc_dapper.sizes import step as sizes
-from pymc_dapper.sizes.compiled import op
+from pymc_dapper.sizes.compiled import draw as compiled
 from pymc_dapper.sizes.step import SizeStep
 from tests.broken import edited
 from tests.enumerate_sweep import transition_matrix
@@ -161,7 +161,7 @@ def test_given_all_records_the_order_does_not_matter(model, steps):
 
 FAULTS = {
     "one record too many": (
-        op,
+        compiled,
         "draw_index",
         {
             "return index, (total - before) / total": (
@@ -170,7 +170,7 @@ FAULTS = {
         },
     ),
     "the room ends one record early": (
-        op,
+        compiled,
         "draw_index",
         {"for k in range(len(log_weights)):": "for k in range(len(log_weights) - 1):"},
     ),
@@ -197,7 +197,7 @@ def test_faults_of_the_draw_are_caught(model, steps, name):
 
 def with_other_weights(size, weights):
     """Let a step draw by other log-weights than it has."""
-    right, draw = size._drawn, op.draw_index.py_func
+    right, draw = size._drawn, compiled.draw_index.py_func
 
     def drawn(point, rng):
         *records, _, _, log_weights = right(point, rng)

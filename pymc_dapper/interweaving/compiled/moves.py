@@ -1,23 +1,29 @@
-"""The compiled move of parameters and records, with the records' noise held fixed."""
+"""The compiled move of parameters and records, with the records' noise held fixed.
 
-from collections.abc import Sequence
+The moves are compiled once, as an operation (for the reason see `records.compiled.op`), and given
+the model's log-density by its address.
+"""
+
+from collections.abc import Callable, Sequence
 from functools import cache, reduce
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph import FunctionGraph
+from numba import types
+from pytensor.graph import Apply, FunctionGraph, Variable
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.internals import PointType
+from pymc_dapper.backend.in_python import KernelOp
+from pymc_dapper.backend.internals import FrozenFunctionGraph, PointType
 from pymc_dapper.backend.iterations import Drawing, Transition
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.backend.numba_ops import compiles, function_of, given_once, numba_njit
 from pymc_dapper.backend.rewrites import JOINING, joins_operations, rewritten
 from pymc_dapper.graphs.costs import nanoseconds
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
-from pymc_dapper.interweaving.compiled.op import ParameterMoves
 from pymc_dapper.interweaving.kernels.moves import (
     MAX_SHRINKS,
     NORMALS,
@@ -25,6 +31,7 @@ from pymc_dapper.interweaving.kernels.moves import (
     Variates,
     draw_flat,
     draw_variates,
+    move_parameters,
 )
 from pymc_dapper.interweaving.kernels.tuning import Costs, counted
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
@@ -187,3 +194,74 @@ class Kind(NamedTuple):
 def drawing() -> Drawing:
     """Draw a move's random numbers in compiled code, of all models alike."""
     return Drawing(draw_flat)
+
+
+class ParameterMoves(KernelOp):
+    """Moves of parameters against a log-density of them.
+
+    Parameters
+    ----------
+    log_density : FrozenFunctionGraph
+        The log-density: inputs are the parameters (a flat vector) and then the context, its other
+        inputs; the output is a scalar. Already rewritten for the numba backend.
+    """
+
+    __props__ = ("log_density",)
+    log_density: FrozenFunctionGraph
+
+    def make_node(self, *inputs: Variable) -> Apply:
+        """Apply the operation to start, movable, the fields of fit and variates, and the context.
+
+        All fields are vectors: numba takes long to compile conversions to matrices. The outputs are
+        the path of the parameters, a matrix, and the outcome, a vector.
+        """
+        [dim] = inputs[0].type.shape
+        outputs = [
+            pt.matrix("path", shape=(None, dim), dtype="float64"),
+            pt.vector("outcome", dtype="float64"),
+        ]
+        return Apply(self, list(inputs), outputs)
+
+
+NUMBERS = types.float64[::1]
+LOG_DENSITY = types.float64(NUMBERS)
+"""Types of a log-density's arguments besides its context, and of its result."""
+
+
+def moves_compiled_once(log_density: Callable) -> Callable:
+    """Have the moves compiled for all models, and give them a log-density."""
+
+    @numba_njit
+    def moved(  # type: ignore[no-untyped-def]
+        log_density, context, start, movable, location, scale, skewness, factor, normals, angles
+    ):
+        dim, n_moves = start.size, angles.size // MAX_SHRINKS
+        fit = Fit(location, scale, skewness, factor.reshape((dim, dim)))
+        variates = Variates(
+            normals.reshape((n_moves, NORMALS + 2 * dim)), angles.reshape((n_moves, MAX_SHRINKS))
+        )
+        return move_parameters(log_density, context, start, movable, fit, variates)
+
+    returned = types.Tuple((types.float64[:, ::1], NUMBERS))
+    takes = NUMBERS, types.boolean, *(NUMBERS,) * 6
+    return given_once(moved, log_density, LOG_DENSITY, returned(*takes))
+
+
+@compiles(ParameterMoves)
+def _parameter_moves(op: ParameterMoves) -> Callable:
+    model_log_density = function_of(op.log_density, "noise_held_fixed")
+
+    @numba_njit
+    def log_density(context, theta):  # type: ignore[no-untyped-def]
+        return model_log_density(theta, *context).item()
+
+    moved = moves_compiled_once(log_density)
+
+    @numba_njit
+    def parameter_moves(  # type: ignore[no-untyped-def]
+        start, movable, location, scale, skewness, factor, normals, angles, *context
+    ):
+        may_move = movable.item()
+        return moved(context, start, may_move, location, scale, skewness, factor, normals, angles)
+
+    return parameter_moves
