@@ -20,7 +20,7 @@ from . import (
 from .assignment.steps import assign_steps
 from .budget import ZCDP, ApproxDP, PureDP
 from .conjugacy.step import ConjugateStep
-from .counts.reading import invariant
+from .counts.reading.invariant import invariant
 from .counts.step import CountStep
 from .counts.trees.streaming import solve_tree_files
 from .counts.trees.tree import CountTree
@@ -66,7 +66,7 @@ from .releases.query import Query
 from .releases.release import Release
 from .releases.tables import read_release
 from .sampling import sample
-from .sizes.reading import present
+from .sizes.reading.present import present
 from .sizes.step import SizeStep
 from .steps.function import FunctionStep
 from .steps.gibbs import GibbsStep
@@ -74,7 +74,8 @@ from .studies import study
 from .synthetic import combine, synthetic_data
 from .table_trees.given import TableQuery
 from .table_trees.tree import TableTree
-from .tabulation import TabulationError, tabulate
+from .tabulation.errors import TabulationError
+from .tabulation.model import tabulate
 
 __all__ = [
     "ZCDP",

@@ -13,7 +13,7 @@ from pymc_dapper.answers.trees import DROP, MARGIN, NO_TABLE
 from pymc_dapper.answers.walk import IMPOSSIBLE, Terms, log_weight, walk
 from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
 from pymc_dapper.counts.compiled.blocks import block_moves
-from pymc_dapper.counts.reading import find_moves
+from pymc_dapper.counts.reading.moves import find_moves
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.nearest_counts import nearest_counts
 

@@ -46,7 +46,7 @@ from pymc_dapper.counts.start import Starts
 from pymc_dapper.counts.trees.choice import choose_tree
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, SolvedCounts
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.plausibility import check_releases
+from pymc_dapper.plausibility.check import check_releases
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of

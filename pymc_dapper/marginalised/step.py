@@ -22,7 +22,7 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import TOLERANCE, agree, compile_in_python
 from pymc_dapper.marginalised.compiled.sums import compile_sums
 from pymc_dapper.marginalised.reading.model import read_marginalised
-from pymc_dapper.plausibility import check_releases
+from pymc_dapper.plausibility.check import check_releases
 from pymc_dapper.steps.base import Given, Step, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.conditional_nuts import nuts_on

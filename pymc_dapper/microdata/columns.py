@@ -14,7 +14,7 @@ from pymc_dapper.checks import is_a, whole_number
 from pymc_dapper.mechanisms.additive import AdditiveNoise
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
-from pymc_dapper.sizes.reading import present
+from pymc_dapper.sizes.reading.present import present
 from pymc_dapper.statistics import joint_counts
 
 MOST_DEVIATIONS = 10.0

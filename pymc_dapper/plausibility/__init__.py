@@ -4,9 +4,3 @@ The checks draw data sets from the prior. They find two mistakes: a release that
 with a total that the model states elsewhere (`told_sums`), and a release that is in the model twice
 (`repeated`).
 """
-
-from pymc_dapper.plausibility.check import check_releases
-from pymc_dapper.plausibility.find import ModelRelease, find_releases
-from pymc_dapper.plausibility.noise_law import NoiseLaw
-
-__all__ = ["ModelRelease", "NoiseLaw", "check_releases", "find_releases"]

@@ -20,7 +20,7 @@ from pymc_dapper.backend.internals import (
 )
 from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.checks import flag, whole_number
-from pymc_dapper.plausibility import check_releases
+from pymc_dapper.plausibility.check import check_releases
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.compiled.sweep import AS_DRAWN, NEVER, CompiledSweep, compile_sweep

@@ -29,8 +29,3 @@ check needs an array of all records. Beyond 10^6 entries, `fewer` writes the mod
 records, and these are compared. `choice` decides whether `pmd.sample` tabulates, by the numbers of
 records and cells.
 """
-
-from pymc_dapper.tabulation.errors import TabulationError
-from pymc_dapper.tabulation.model import tabulate
-
-__all__ = ["TabulationError", "tabulate"]

@@ -11,7 +11,7 @@ from pytensor.graph.basic import Variable
 import pymc_dapper as pmd
 from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.conjugacy.conditional import read_conditionals
-from pymc_dapper.counts.reading import read_counts
+from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.interweaving.reading.model import read_non_centred
 from pymc_dapper.records.reading.model import read_model
 

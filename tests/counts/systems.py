@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 
-from pymc_dapper.counts.reading import read_counts
+from pymc_dapper.counts.reading.model import read_counts
 
 
 def read(model, *names):

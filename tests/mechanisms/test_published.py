@@ -19,7 +19,7 @@ from pymc_dapper.mechanisms import (
     LaplaceMechanism,
     TulapMechanism,
 )
-from pymc_dapper.plausibility import check_releases
+from pymc_dapper.plausibility.check import check_releases
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.plan import ByEntries
 

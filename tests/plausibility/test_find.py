@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.plausibility import find_releases
+from pymc_dapper.plausibility.find import find_releases
 from tests.plausibility.ways import check
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.plausibility import NoiseLaw, find_releases
+from pymc_dapper.plausibility.find import find_releases
+from pymc_dapper.plausibility.noise_law import NoiseLaw
 from tests.plausibility.ways import (
     RELEASED,
     applicants,

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 import pymc_dapper as pmd
-from pymc_dapper.plausibility import check_releases
+from pymc_dapper.plausibility.check import check_releases
 
 RELEASED = np.array([110.0, 131.0, 47.0, 110.0])
 

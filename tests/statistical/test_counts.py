@@ -15,7 +15,7 @@ from scipy import stats
 import pymc_dapper as pmd
 from pymc_dapper.counts import step as steps
 from pymc_dapper.counts.compiled import sweep
-from pymc_dapper.counts.reading import invariant
+from pymc_dapper.counts.reading.invariant import invariant
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 from tests.against_python import assert_same_in_python

@@ -14,8 +14,9 @@ from pymc_dapper.counts.compiled.unmoved import (
     look_again,
     looks,
 )
-from pymc_dapper.counts.reading import invariant, read_counts
 from pymc_dapper.counts.reading.description import name_cells
+from pymc_dapper.counts.reading.invariant import invariant
+from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.counts.reading.self_check import WrittenFactors
 
 

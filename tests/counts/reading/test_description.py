@@ -3,8 +3,9 @@
 import numpy as np
 import pymc as pm
 
-from pymc_dapper.counts.reading import find_moves, invariant
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
+from pymc_dapper.counts.reading.invariant import invariant
+from pymc_dapper.counts.reading.moves import find_moves
 from tests.counts.systems import read
 
 

@@ -3,7 +3,7 @@
 import pymc as pm
 import pytest
 
-from pymc_dapper.counts.reading import invariant
+from pymc_dapper.counts.reading.invariant import invariant
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,9 @@ import pymc as pm
 import pytest
 
 from pymc_dapper import ReadingError
-from pymc_dapper.counts.reading import invariant, read_counts
+from pymc_dapper.counts.reading.invariant import invariant
 from pymc_dapper.counts.reading.known_totals import KnownTotals
+from pymc_dapper.counts.reading.model import read_counts
 
 
 def test_equations_follow_the_data():

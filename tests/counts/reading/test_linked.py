@@ -14,8 +14,8 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.compiled.sweep import schedule_of
 from pymc_dapper.counts.kernels.line import Line
 from pymc_dapper.counts.kernels.linked import MOST_CHANGED, set_linked_line
-from pymc_dapper.counts.reading import Moves
 from pymc_dapper.counts.reading.known_totals import KnownTotals, moves_of
+from pymc_dapper.counts.reading.moves import Moves
 from tests.counts.reading.test_moves import reached_by
 from tests.counts.systems import read
 from tests.counts_enumeration import ANSWERS, Script

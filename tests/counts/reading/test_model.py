@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy.stats import norm
 
-from pymc_dapper.counts.reading import read_counts
+from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.graphs.errors import ReadingError
 from tests.counts.systems import read
 

@@ -9,7 +9,8 @@ import pytest
 from scipy import sparse
 
 from pymc_dapper import ReadingError
-from pymc_dapper.counts.reading import find_moves, invariant
+from pymc_dapper.counts.reading.invariant import invariant
+from pymc_dapper.counts.reading.moves import find_moves
 from pymc_dapper.counts.reading.totals import find_totals
 from tests.counts.systems import SYSTEMS, read, tables
 

@@ -9,7 +9,7 @@ import pytensor.tensor as pt
 from pytensor.graph.replace import clone_replace, vectorize_graph
 
 import pymc_dapper as pmd
-from pymc_dapper.counts.reading import read_counts
+from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.counts.reading.tree import read_tree
 from pymc_dapper.counts.trees.model import compile_tree
 
