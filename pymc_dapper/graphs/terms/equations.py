@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytensor.tensor as pt
 from pytensor import scalar as ps
-from pytensor.graph.basic import Apply, Variable
+from pytensor.graph import Apply, Variable
 from pytensor.graph.traversal import io_toposort
 
 from pymc_dapper.graphs import ops
