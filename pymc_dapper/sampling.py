@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
-from pymc import Model
-from pymc import sample as pymc_sample
 from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph import Variable
 from xarray import DataTree
@@ -50,9 +48,9 @@ REMEDIES = {
 """What to write in the place of variables that NUTS finds hard to move."""
 
 
-def _checked(draws: object, given: Mapping[str, Any], model: Model) -> int:
+def _checked(draws: object, given: Mapping[str, Any], model: pm.Model) -> int:
     """Check before compilation what ``pm.sample`` checks after it, or never; return the draws."""
-    if isinstance(draws, Model):
+    if isinstance(draws, pm.Model):
         raise TypeError("the model was passed twice, by position and as model=...")
     if "step" in given:
         raise TypeError(
@@ -60,7 +58,7 @@ def _checked(draws: object, given: Mapping[str, Any], model: Model) -> int:
             "pm.sample(step=[..., *pmd.assign_steps(...)])"
         )
     of_steps = {method.name for method in STEP_METHODS}
-    known = {*inspect.signature(pymc_sample).parameters, *of_steps, "target_accept"} - {"kwargs"}
+    known = {*inspect.signature(pm.sample).parameters, *of_steps, "target_accept"} - {"kwargs"}
     for name in given:
         if name not in known:
             raise TypeError(
@@ -81,7 +79,7 @@ def _checked(draws: object, given: Mapping[str, Any], model: Model) -> int:
     return checks.whole_number(draws, "draws", at_least=1)
 
 
-def _check_starts(initvals: Any, model: Model) -> None:
+def _check_starts(initvals: Any, model: pm.Model) -> None:
     """Refuse starts of unknown variables, of another shape than theirs, or that aren't finite."""
     of_chains = initvals if isinstance(initvals, list | tuple) else [initvals]
     shapes = {rv.name: rv.type.shape for rv in model.free_RVs}
@@ -100,7 +98,7 @@ def _check_starts(initvals: Any, model: Model) -> None:
                 raise ValueError(f"initvals: '{name}' has the shape {told}, its start {found}")
 
 
-def _kept(var_names: Any, keep_records: bool, model: Model) -> list[str] | None:
+def _kept(var_names: Any, keep_records: bool, model: pm.Model) -> list[str] | None:
     """Check the names of variables to keep, if there are any."""
     if var_names is None:
         return None
@@ -113,7 +111,7 @@ def _kept(var_names: Any, keep_records: bool, model: Model) -> list[str] | None:
 
 
 def _without_records(
-    steps: Sequence[BlockedStep], tables: Sequence[Table], model: Model
+    steps: Sequence[BlockedStep], tables: Sequence[Table], model: pm.Model
 ) -> list[str] | None:
     """Name what is kept: all but the records, which are latent variables other than counts."""
     records = [x for s in steps if isinstance(s, DapperStep) for x in s.records_of_people()]
@@ -152,7 +150,7 @@ def _check_log_densities(
         )
 
 
-def _check_chains(result: DataTree, model: Model, checked: bool) -> None:
+def _check_chains(result: DataTree, model: pm.Model, checked: bool) -> None:
     """Log PyMC's convergence notes on computed variables, and chains that stand still apart.
 
     PyMC checks free variables only. Of a large variable, some entries are checked.
@@ -206,7 +204,7 @@ def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
     return bool((still & outside.any(axis=1)).any())
 
 
-def _tell_of_hierarchies(result: DataTree, model: Model, checked: bool) -> None:
+def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool) -> None:
     """Log which variables to write in other coordinates, if NUTS diverged or chains mix slowly."""
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
     if "diverging" not in stats:
@@ -228,7 +226,7 @@ def _tell_of_hierarchies(result: DataTree, model: Model, checked: bool) -> None:
             )
 
 
-def _in_turn(steps: list[BlockedStep], model: Model) -> list[BlockedStep] | GibbsStep:
+def _in_turn(steps: list[BlockedStep], model: pm.Model) -> list[BlockedStep] | GibbsStep:
     """Have many iterations computed at once, where steps of ours take all variables."""
     gibbs = GibbsStep(steps)
     all_values = {x.name for x in model.value_vars}
@@ -236,7 +234,7 @@ def _in_turn(steps: list[BlockedStep], model: Model) -> list[BlockedStep] | Gibb
 
 
 def _tables(
-    model: Model,
+    model: pm.Model,
     records: Variable | Sequence[Variable] | None,
     var_names: Sequence[str] | None,
     given: Mapping[str, Any],
@@ -258,7 +256,7 @@ def _tables(
     return tables
 
 
-def _latent(model: Model, records: Any, counts: Any, tables: Sequence[Table]) -> Latent:
+def _latent(model: pm.Model, records: Any, counts: Any, tables: Sequence[Table]) -> Latent:
     if not tables:
         return find_latent(model, records, counts)
     written = tables[-1].model
@@ -274,7 +272,7 @@ def _latent(model: Model, records: Any, counts: Any, tables: Sequence[Table]) ->
 
 @searching_new_garbage_only()
 def sample(
-    draws: int | Model = 1000,
+    draws: int | pm.Model = 1000,
     *,
     records: Variable | Sequence[Variable] | None = None,
     counts: Variable | Sequence[Variable] | None = None,
@@ -285,7 +283,7 @@ def sample(
     tabulate: bool = True,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
-    model: Model | None = None,
+    model: pm.Model | None = None,
     var_names: Sequence[str] | None = None,
     **kwargs: Any,
 ) -> DataTree:
@@ -351,7 +349,7 @@ def sample(
     >>> with model:
     ...     idata = pmd.sample(random_seed=1)
     """
-    if isinstance(draws, Model) and model is None:
+    if isinstance(draws, pm.Model) and model is None:
         draws, model = 1000, draws
     model = model_to_read(model)
     draws = _checked(draws, kwargs, model)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pymc_dapper.checks import real_numbers, whole_number
-from pymc_dapper.reference._beta_mixture import BetaMixture
+from pymc_dapper.reference.dirichlet_table import BetaMixture
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

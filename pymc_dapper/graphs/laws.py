@@ -10,7 +10,6 @@ import numpy as np
 import pymc as pm
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pymc import SymbolicRandomVariable
 from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import DiracDeltaRV
@@ -159,7 +158,7 @@ def _is_whole(bound: Variable) -> bool:
 
 
 def _is_law(op: Op) -> bool:
-    return isinstance(op, RandomVariable | SymbolicRandomVariable)
+    return isinstance(op, RandomVariable | pm.SymbolicRandomVariable)
 
 
 def _is_random(x: Variable, given: list[Variable]) -> bool:

@@ -6,7 +6,6 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pymc import compile as pymc_compile
 from pymc.distributions.continuous import Flat, HalfFlat
 from pytensor.graph import Variable, clone_replace
 from pytensor.tensor.variable import TensorVariable
@@ -63,7 +62,7 @@ class ForwardModel:
         )
         advanced = dict(zip(self._generators, batches[len(outputs) :], strict=True))
         with self.model:
-            self._function = pymc_compile([size], batches[: len(outputs)], updates=advanced)
+            self._function = pm.compile([size], batches[: len(outputs)], updates=advanced)
 
     def seed(self, rng: np.random.Generator) -> None:
         """Take the randomness of all following draws from a generator."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc import Model
 from pymc.step_methods.hmc.quadpotential import QuadPotentialDiagAdapt
 from pytensor.graph import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
@@ -86,7 +85,7 @@ class NUTS(pm.NUTS):
 
 def conditional_nuts(
     values: Sequence[TensorVariable],
-    model: Model,
+    model: pm.Model,
     *,
     present: Present | None = None,
     **options: Any,
@@ -105,7 +104,7 @@ def conditional_nuts(
 def nuts_on(
     cost: TensorVariable,
     values: Sequence[TensorVariable],
-    model: Model,
+    model: pm.Model,
     point: PointType,
     **options: Any,
 ) -> NUTS:

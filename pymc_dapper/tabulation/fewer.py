@@ -7,7 +7,6 @@ import numpy as np
 import pymc as pm
 import pytensor
 import pytensor.tensor as pt
-from pymc import Model, SymbolicRandomVariable
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Apply, Constant, Variable, ancestors
@@ -55,7 +54,7 @@ class _Shorter(NamedTuple):
         """Apply an operation to inputs of the new length."""
         lengths: range | tuple[int, ...] = ()
         match node.op:
-            case OpFromGraph() if not isinstance(node.op, SymbolicRandomVariable):
+            case OpFromGraph() if not isinstance(node.op, pm.SymbolicRandomVariable):
                 # Operations that wrap a graph are for arrays of the old length.
                 inner = node.op.fgraph
                 outputs = inner.bind(dict(zip(inner.inputs, node.inputs, strict=True)))
@@ -71,7 +70,7 @@ class _Shorter(NamedTuple):
         return with_inputs(node, inputs)
 
 
-def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
+def with_few_records(model: pm.Model, n: int, chosen: np.ndarray) -> pm.Model:
     """Write the model again with some of its n records.
 
     Axes of length n are cut to the chosen records, and shapes are changed accordingly. Other
@@ -83,14 +82,14 @@ def with_few_records(model: Model, n: int, chosen: np.ndarray) -> Model:
     densities = {
         rv: pm.logp(rv, value)
         for rv, value in zip(model.observed_RVs, values, strict=True)
-        if isinstance(rv.owner.op, SymbolicRandomVariable)
+        if isinstance(rv.owner.op, pm.SymbolicRandomVariable)
     }
     variables = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
     variables += densities.values()
     new: dict[Variable, Variable] = {
         old: shorter.length(length) for old, length in view_of(model).dims.items()
     }
-    few = Model(model=None, check_bounds=model.check_bounds)
+    few = pm.Model(model=None, check_bounds=model.check_bounds)
 
     def written(x: Variable) -> Variable:
         return rebuild([x], new, shorter.node)[0]

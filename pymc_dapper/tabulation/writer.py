@@ -9,7 +9,6 @@ import pymc as pm
 import pytensor
 import pytensor.sparse
 import pytensor.tensor as pt
-from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Constant, Variable, ancestors, explicit_graph_inputs
 from pytensor.tensor.elemwise import DimShuffle
@@ -46,7 +45,7 @@ LABELLED = 100_000
 """Up to this number, distinct rows have labels."""
 
 
-def write_table(reading: TableReading) -> Model:
+def write_table(reading: TableReading) -> pm.Model:
     """Write the model of counts, or the model without them if they are integrated out."""
     may_be_invalid = variables_maybe_invalid(reading)
     if reading.sums and may_be_invalid:
@@ -103,7 +102,7 @@ class _Writer:
         self._new: dict[Variable, Variable] = {}
         # Of each table: how many records are in each of its cells, the axis of rows first.
         self._cells: dict[tuple[int, ...], TensorVariable] = {}
-        self.model = Model(model=None, check_bounds=old.check_bounds)
+        self.model = pm.Model(model=None, check_bounds=old.check_bounds)
         with self.model:
             if len(reading.rows) > 1:
                 self.model.add_coord(self._row_dim, _labels(reading))
