@@ -189,7 +189,7 @@ def rejection_abc(
             raise ValueError("released is needed: it is what the mechanism released.")
         if log_bound is None:
             log_bound = mechanism_log_bound(mechanism, released)
-        log_density: Callable[[Any], ArrayLike] = _mechanism_log_density(mechanism, released)
+        log_density: Callable[[Any], ArrayLike] = mechanism_log_density(mechanism, released)
     else:
         if released is not None:
             raise ValueError(
@@ -470,9 +470,7 @@ def _as_numbers(mechanism: Mechanism, released: ArrayLike) -> np.ndarray:
     return with_suppressed("released", released) if mechanism.suppresses else np.asarray(released)
 
 
-def _mechanism_log_density(
-    mechanism: Mechanism, released: ArrayLike
-) -> Callable[[Any], np.ndarray]:
+def mechanism_log_density(mechanism: Mechanism, released: ArrayLike) -> Callable[[Any], np.ndarray]:
     """Log-density of a release as a function of statistics.
 
     It maps statistics of shape ``(size, *shape)`` to log-densities of shape ``(size,)``, and raises
