@@ -61,8 +61,6 @@ INTERNALS = {
     "pytensor.graph.fg.FrozenFunctionGraph": "make a graph a property of an operation",
     "pytensor.graph.rewriting.basic.GraphRewriter": "rewrite parts that are alike once",
     "pytensor.graph.rewriting.basic.WalkingGraphRewriter": "take sums of many operands apart",
-    "pytensor.graph.rewriting.basic.node_rewriter": "take sums of many operands apart",
-    "pytensor.graph.rewriting.db.RewriteDatabaseQuery": "leave out rewrites that join operations",
     "pytensor.link.c.op.COp": "see which operations are evaluated by their `perform`",
     "pytensor.link.numba.cache.compile_numba_function_src": "cache a function on disk",
     "pytensor.link.numba.dispatch.basic.cache_key_for_constant": "identify constants",
