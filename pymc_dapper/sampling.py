@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pymc as pm
+from pymc import sample as pymc_sample
 from pymc.step_methods import STEP_METHODS, BlockedStep
 from pytensor.graph import Variable
 from xarray import DataTree
@@ -58,7 +59,7 @@ def _checked(draws: object, given: Mapping[str, Any], model: pm.Model) -> int:
             "pm.sample(step=[..., *pmd.assign_steps(...)])"
         )
     of_steps = {method.name for method in STEP_METHODS}
-    known = {*inspect.signature(pm.sample).parameters, *of_steps, "target_accept"} - {"kwargs"}
+    known = {*inspect.signature(pymc_sample).parameters, *of_steps, "target_accept"} - {"kwargs"}
     for name in given:
         if name not in known:
             raise TypeError(

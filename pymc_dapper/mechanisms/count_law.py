@@ -159,8 +159,11 @@ def read_law(
         If they aren't a matrix, don't fit the values, or a row of them doesn't add up to one.
     """
     p = real_numbers(probabilities, what)
-    why = ": a row for each true count from 0 on and a column for each published value"
-    has_shape(p, what, (None, None), why=why)
+    if p.ndim != 2:
+        raise ValueError(
+            f"{what} must be a matrix, with a row for each true count from 0 on and a column for "
+            f"each published value, got shape {p.shape}"
+        )
     if published is not None and differences is not None:
         raise ValueError("give published or differences: columns are one of both")
     relative = differences is not None

@@ -171,9 +171,9 @@ def test_a_ratio_of_zeros_has_no_interval():
         (
             lambda a: a / [1, 2, 3],
             ValueError,
-            r"each cell, shape \(3, 2\), got \(3,\)",
+            r"or \(3, 2\), one for each cell .*, got \(3,\)",
         ),
-        (lambda a: a / np.ones(DRAWS), ValueError, "a number for each cell"),
+        (lambda a: a / np.ones(DRAWS), ValueError, "one for each cell"),
         (
             lambda a: a / pd.Series([1, 2, 3]),
             ValueError,

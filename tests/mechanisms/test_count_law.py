@@ -94,7 +94,7 @@ def test_a_band_of_a_matrix_takes_a_few_columns():
         ({"probabilities": [[0.5, 0.5], [0.2, 0.7]]}, r"those of 1 add up to 0.9"),
         ({"probabilities": [[1.5, -0.5]]}, r"from 0 to 1, but those of true count 0"),
         ({"probabilities": [0.5, 0.5]}, "must be a matrix"),
-        ({"probabilities": [[1.0]], "published": [1, 2]}, "for each of the 1 columns"),
+        ({"probabilities": [[1.0]], "published": [1, 2]}, r"published must have shape \(1,\)"),
         ({"probabilities": [[1.0]], "published": [0.5]}, "whole numbers"),
         ({"probabilities": [[0.5, 0.5]], "published": [1, 1]}, "different"),
         ({"probabilities": [[1.0]], "published": [1], "differences": [1]}, "one of both"),

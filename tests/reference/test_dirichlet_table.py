@@ -472,7 +472,10 @@ ONES = np.ones(4)
         ),
         (lambda: gaussian_cell_loglik(((1, 2),), 1.0, 5), "released must be a vector"),
         (lambda: gaussian_cell_loglik((1, 2), 0.0, 5), "sigma must be positive"),
-        (lambda: gaussian_cell_loglik((1, 2), (1, 1, 1), 5), "each of the 2 cells"),
+        (
+            lambda: gaussian_cell_loglik((1, 2), (1, 1, 1), 5),
+            r"shape \(\) or \(2,\), one for each cell",
+        ),
         (
             lambda: gaussian_cell_loglik((1, 2), 1.0, 0),
             "n_records must be a whole number of at least 1",

@@ -455,7 +455,7 @@ def test_senseless_problems_are_refused_with_the_reason(options, error, message)
     [
         (lambda: release_law([1.0], stats.norm()), TypeError, "enumerated"),
         (lambda: release_law(np.ones(9), NOISE), ValueError, "states"),
-        (lambda: privacy_loss([1], [1, 2], NOISE), ValueError, "same shape"),
+        (lambda: privacy_loss([1], [1, 2], NOISE), ValueError, r"must have shape \(1,\)"),
         (lambda: privacy_loss([1], [1], stats.norm()), TypeError, "enumerated"),
         (lambda: log_likelihood([1, 2], [1], NOISE), ValueError, "statistic must have"),
     ],

@@ -258,7 +258,7 @@ class TestRefusals:
             ({"log_mechanism": lambda s: s * np.nan}, "log_mechanism is nan"),
             ({"log_mechanism": lambda s: s + np.inf}, "log_mechanism is nan or inf"),
             ({"log_mechanism": lambda s: s - np.inf}, "impossible for all 1000 data sets"),
-            ({"log_likelihood": lambda theta, s: 0.0}, "log_likelihood must have the shape"),
+            ({"log_likelihood": lambda theta, s: 0.0}, "log_likelihood must have shape"),
             ({"log_likelihood": lambda theta, s: s * np.nan}, "log_likelihood isn't finite"),
             ({"score": lambda theta, s: s}, "score must have shape"),
             ({"maximise": lambda s, weights: [1.0, 2.0]}, "maximise must return 1 finite"),

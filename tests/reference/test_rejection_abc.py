@@ -271,7 +271,7 @@ class TestRefusals:
             ({"log_bound": 0.0, "batch_size": -1}, "batch_size must be"),
             ({"log_bound": 0.0, "released": 37.4}, "released goes with a mechanism object"),
             ({"mechanism": LAPLACE}, "released is needed"),
-            ({"mechanism": LAPLACE, "released": [37.4]}, "the statistics have shape"),
+            ({"mechanism": LAPLACE, "released": [37.4]}, r"statistics must have shape \(any, 1\)"),
             ({"mechanism": LAPLACE, "released": np.inf}, "finite numbers"),
             ({"mechanism": lambda s: s * np.nan, "log_bound": 0.0}, "is nan"),
             ({"mechanism": lambda s: 0.0, "log_bound": 0.0}, "must have shape"),

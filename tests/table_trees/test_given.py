@@ -71,7 +71,7 @@ def test_impossible_cells_of_a_block_with_proportions_of_its_own():
 
 
 def test_queries_of_other_cells_than_the_first_are_refused():
-    with pytest.raises(ValueError, match=r"'b'.: classes must have 3 numbers"):
+    with pytest.raises(ValueError, match=r"'b'.: classes must have shape \(3,\)"):
         read_queries({"a": query(), "b": query(classes=[0, 1])}, 3)
     with pytest.raises(TypeError, match="queries must be a dict"):
         read_queries([query()], 3)
