@@ -9,7 +9,7 @@ from pymc_dapper.counts.reading.invariant import invariant
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ([1, 2, 3], r"shape \(3,\), where"),
+        ([1, 2, 3], r"must have shape \(2,\), as the expression has, got \(3,\)"),
         ([1.5, 2], "must be integers"),
         ([5, 2**62], r"'rows': counts above 2\*\*53"),
         ([5, 2**70], r"'rows': counts above 2\*\*53"),
