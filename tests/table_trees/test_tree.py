@@ -121,7 +121,7 @@ def test_margins_of_all_levels_are_of_one_table():
         (None, TypeError, "keep must be a dict"),
         ({"a": ("age",)}, TypeError, "must be .query, areas."),
         ({"a": ("sex", [0])}, ValueError, "no query 'sex', but total, age, race"),
-        ({"a": ([0, 1], [0])}, ValueError, "'a'.: classes must have 4 numbers, one for each"),
+        ({"a": ([0, 1], [0])}, ValueError, r"'a'.: classes must have shape \(4,\), one for"),
         ({"a": ("age", [7])}, ValueError, "areas must be whole numbers from 0 to 6"),
         ({"a": ("age", [1, 1])}, ValueError, "an area is named twice"),
         ({"_a": ("age", [1])}, ValueError, "must not begin with '_'"),
