@@ -12,8 +12,8 @@ from numba import njit
 from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.entry_sweep import decisive_gain
 
-AT_A_TIME = 1024
-"""Number of records that are looked up at a time; they fit into the cache."""
+AT_A_TIME = 128
+"""Number of records that are looked up at a time; their cells fit into the cache."""
 
 
 class Cells(NamedTuple):
@@ -71,8 +71,8 @@ def sweep_by_cell(
         n_impossible += not is_finite(terms[j])
 
     accepted = np.ones(present.shape[1], dtype=np.bool_)
-    # The cells that a record would leave and reach in each table, -1 for none, and their terms.
-    changes, proposed_terms = np.empty((n_tables, 2), dtype=np.int64), np.empty((n_tables, 2))
+    # The cells that records would leave and reach in each table, -1 for none, and their terms.
+    cells_of, proposed_terms = np.empty((AT_A_TIME, n_tables, 2), np.int64), np.empty((n_tables, 2))
     undecided = np.empty(AT_A_TIME, dtype=np.uint32)
     for start in range(0, n_present, AT_A_TIME):
         stop, n_undecided = min(start + AT_A_TIME, n_present), 0
@@ -84,11 +84,11 @@ def sweep_by_cell(
             for j in range(1, len(present)):
                 differ |= present[j, i] != proposed[j, i]
             n_undecided += differ
-        for i in undecided[:n_undecided]:
-            gain = 0.0
+        look_up(cells, present, undecided[:n_undecided], cells_of[:, :, 0])
+        look_up(cells, proposed, undecided[:n_undecided], cells_of[:, :, 1])
+        for k in range(n_undecided):
+            i, changes, gain = undecided[k], cells_of[k], 0.0
             for t in range(n_tables):
-                changes[t, 0] = cell_of(cells, t, present, i)
-                changes[t, 1] = cell_of(cells, t, proposed, i)
                 if changes[t, 0] == changes[t, 1]:
                     changes[t, 0] = changes[t, 1] = -1
                 for side in range(2):
@@ -129,6 +129,20 @@ def place_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
 def cell_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
     """Look up the cell of a table in which a record is counted; -1 for none."""
     return tables.cells[np.uint64(place_of(tables, t, values, i))]
+
+
+@njit(inline="always")
+def look_up(tables: Any, values: np.ndarray, records: np.ndarray, out: np.ndarray) -> None:
+    """Look up the cells of some records in all tables: each table's arrays are found once."""
+    places = np.empty(len(records), dtype=np.uint32)
+    for t in range(len(tables.starts)):
+        places[:] = tables.starts[t]
+        for k in range(tables.columns[t, 0]):
+            column, stride = values[np.uint64(tables.columns[t, k + 1])], tables.strides[t, k]
+            for r in range(len(records)):
+                places[r] += stride * column[records[r]]
+        for r in range(len(records)):
+            out[r, t] = tables.cells[places[r]]
 
 
 @njit(inline="always")

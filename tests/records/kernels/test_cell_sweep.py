@@ -10,7 +10,8 @@ from pymc_dapper.records.kernels.cell_sweep import Cells, check_cells, sweep_by_
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from tests.broken import in_place
 
-N = 60
+N = 300
+"""More than are looked up at a time."""
 SIZES = np.array([2, 3, 4])
 # A table of the first two variables, one of the last two, and one of the last in two cells.
 COLUMNS = np.array([[2, 0, 1], [2, 1, 2], [1, 2, 0]])
@@ -66,7 +67,12 @@ def test_decisions_are_those_by_rows():
         },
         {"terms[cell] = proposed_terms[t, side]": "pass"},
         {"place = tables.starts[t]": "place = 0 * tables.starts[t]"},
-        {"changes[t, 1] = cell_of(cells, t, proposed, i)": "changes[t, 1] = changes[t, 0]"},
+        {"places[:] = tables.starts[t]": "places[:] = 0"},
+        {
+            "look_up(cells, proposed, undecided[:n_undecided], cells_of[:, :, 1])": (
+                "look_up(cells, present, undecided[:n_undecided], cells_of[:, :, 1])"
+            )
+        },
         {
             "own = cell_of(tables, t, values, i)": (
                 "own = (cell_of(tables, t, values, i) + 1) % n_cells"
