@@ -78,6 +78,10 @@ def _checked(name: str, columns: Columns) -> Columns:
     return columns
 
 
+CSV_FILES = "In a CSV file, a comma is between columns, and a point before decimals"
+BY_PANDAS = "Read others by pandas: pd.read_csv(path, sep=';', decimal=',')"
+
+
 def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
     import pandas as pd
 
@@ -95,11 +99,8 @@ def _of_file(path: Path, name: str, text_columns: Sequence[str]) -> Any:
         if kind == ".csv" and read.shape[1] == 1 and not {*";\t"}.isdisjoint(read.iat[0, 0]):
             raise ValueError(f"its one column is {read.iat[0, 0]!r}")
     except ValueError as error:  # an encoding, a row of another length, another format
-        raise ValueError(
-            f"{name}: {path.name} can't be read: {str(error).strip()}. In a CSV file, a comma is "
-            "between columns, and a point before decimals. Read others by pandas: "
-            "pd.read_csv(path, sep=';', decimal=',')"
-        ) from None
+        told = f". {CSV_FILES}. {BY_PANDAS}" if kind == ".csv" else ""
+        raise ValueError(f"{name}: {path.name} can't be read: {str(error).strip()}{told}") from None
     if kind == ".parquet":
         return read
     names, *rows = read.to_numpy().tolist()
