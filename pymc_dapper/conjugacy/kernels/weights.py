@@ -14,6 +14,9 @@ from pymc_dapper.conjugacy.kernels.families import TINY
 FEW = 3.0
 """Gammas of a smaller shape are too skew to be mirrored."""
 
+MIRRORED = 0.75
+"""The share of the others that are mirrored, not drawn."""
+
 TOO_SMALL = 1e-100
 """Products of a smaller weight have too few digits to be divided by it."""
 
@@ -93,7 +96,7 @@ def draw_weights(
 ) -> None:  # fmt: skip
     """Draw weights of categories, table by table, given an exponential variable for each entry.
 
-    Half of the weights that several entries have chosen are mirrored rather than drawn: that leaves
+    Most of the weights that several entries have chosen are mirrored rather than drawn: that leaves
     their conditional distribution as it is, and goes farther (Adler 1981, overrelaxation).
 
     Parameters
@@ -114,13 +117,14 @@ def draw_weights(
     n = len(chosen)
     size = len(offsets) // max(n, 1)
     out[:] = weights
-    products, counts, rows = offsets.copy(), np.zeros(len(out)), places.astype(np.int64)
-    for j in range(len(rows)):
-        if not 0 <= rows[j] <= len(weights) - size:
-            raise IndexError("a row of weights is looked up that isn't there")
-        if chosen[j % n] >= 0:
-            counts[rows[j] + int(chosen[j % n])] += 1
-    rows = rows.reshape((len(ends), n))
+    products, counts = offsets.copy(), np.zeros(len(out))
+    rows = places.astype(np.int64).reshape((len(ends), n))
+    for own in rows:
+        for i in range(n):
+            if not 0 <= own[i] <= len(weights) - size:
+                raise IndexError("a row of weights is looked up that isn't there")
+            if chosen[i] >= 0:
+                counts[own[i] + int(chosen[i])] += 1
     multiply(products, out, rows, NO_TABLE)
     per_total, uniforms = np.empty(n), np.empty(len(out))
     fill_exponential(rng, 1, per_total)
@@ -142,8 +146,8 @@ def draw_weights(
                 exposures[own[i] + c] += per_total[i] * products[i * size + c]
         for j in range(first, last):
             shape, rate = shapes[j] + counts[j], rates[j] + exposures[j] * without[j - first]
-            if shape > FEW and uniforms[j] < 0.5:
-                out[j] = max(mirrored(out[j] * rate, shape, 2 * uniforms[j]) / rate, TINY)
+            if shape > FEW and uniforms[j] < MIRRORED:
+                out[j] = max(mirrored(out[j] * rate, shape, uniforms[j] / MIRRORED) / rate, TINY)
             else:
                 out[j] = max(standard_gamma(rng, shape) / rate, TINY)
             changes[j] = out[j] * without[j - first]

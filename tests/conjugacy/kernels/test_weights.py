@@ -106,8 +106,8 @@ TWINS = {
     ),
     "all have chosen the first": (
         "draw_weights",
-        "counts[rows[j] + int(chosen[j % n])] += 1",
-        "counts[rows[j]] += 1",
+        "counts[own[i] + int(chosen[i])] += 1",
+        "counts[own[i]] += 1",
     ),
     "the sum forgets a category": (
         "draw_weights",
