@@ -69,7 +69,7 @@ from scipy.special import (
 )
 
 from pymc_dapper.checks import finite_number, real_numbers
-from pymc_dapper.reference._quantiles import invert_cdf
+from pymc_dapper.reference._log_contrast import invert_cdf
 
 FloatArray = NDArray[np.float64]
 

@@ -31,7 +31,7 @@ from benchmarks import (
 )
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.graphs.view import view_of
-from pymc_dapper.interweaving.reading.measured import laws_given_measurements
+from pymc_dapper.interweaving.reading.conditional_noise import laws_given_measurements
 from pymc_dapper.kernels.effective_draws import effective_draws
 from tests.broken import edited
 

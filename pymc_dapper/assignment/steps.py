@@ -1,4 +1,7 @@
-"""Which step takes which variable: the defaults a user wants."""
+"""Which step takes which variable: the defaults a user wants.
+
+Variables that PyMC's own steps would move although they belong to the records cause a warning.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,10 +9,11 @@ from typing import Any
 
 from pymc import Model
 from pymc.step_methods import BlockedStep
-from pytensor.graph import Variable
+from pymc.vartypes import continuous_types
+from pytensor.graph import Variable, ancestors
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.assignment.latent import Latent, find_latent
-from pymc_dapper.assignment.left_out import warn_of_left_out
 from pymc_dapper.assignment.parameters import (
     UnbuiltNuts,
     compile_step,
@@ -26,13 +30,17 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.conjugacy.marginal import integrable_parameters
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import model_to_read, the_model
+from pymc_dapper.graphs.dependence import answers_of_records
 from pymc_dapper.graphs.errors import NotMarginalisableError
+from pymc_dapper.graphs.view import view_of
+from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.step import InterweaveStep
+from pymc_dapper.records.reading.linked import length
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.base import Step
 from pymc_dapper.steps.building import building
-from pymc_dapper.steps.progress import progress
+from pymc_dapper.steps.progress import LOGGER, progress
 
 
 def assign_steps(
@@ -227,3 +235,48 @@ def read_steps(
         steps += interweave_steps(latent, [rv for rv in left if rv not in mirrored], options)
         steps += hierarchy_steps(latent, parameters, options)
     return steps
+
+
+def warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> None:
+    """Warn of variables with an entry for each record that PyMC's own steps would move."""
+    model = latent.readings.model
+    again = BoundaryStep | InterweaveStep
+    ours = [step for step in steps if isinstance(step, Step) and not isinstance(step, again)]
+    taken = {x for step in ours for x in step.vars}
+    lengths = {length(model, rv) for rv in latent.records} | latent.tabulated
+    of_counts = {length(model, rv) for rv in latent.counts}
+    beneath = set(ancestors(answers_of_records(model)))  # of records that aren't there any more
+    for rv in model.free_RVs:
+        n = length(model, rv)
+        if n is not None and rv not in latent.all:
+            _warn_of_other_axis(latent, rv, n)
+        among = lengths if rv.dtype in continuous_types else lengths | of_counts
+        is_beneath = rv in beneath and rv.dtype in continuous_types
+        if n is None or n not in among or model.rvs_to_values[rv] in taken or is_beneath:
+            continue
+        names = ", ".join(x.name for x in model.free_RVs if x in latent.records or x is rv)
+        how = "NUTS moves them" if rv.dtype in continuous_types else "PyMC moves them one by one"
+        LOGGER.warning(
+            "'%s' has as many entries as there are records, %s, and isn't one of their variables: "
+            "%s, which may be slow. Where each belongs to a record, pass it with the others: "
+            "records=[%s]%s",
+            rv.name,
+            f"{n:,}",
+            how,
+            names,
+            ", tabulate=False" if latent.tabulated else "",
+        )
+
+
+def _warn_of_other_axis(latent: Latent, rv: TensorVariable, n: int) -> None:
+    """Warn of a variable with an entry for each of the many along a later axis of the records."""
+    for x in latent.records:
+        first, *others = view_of(latent.readings.model).shape(x)
+        if n in others and n > first and rv in ancestors(x.owner.inputs):
+            LOGGER.warning(
+                "'%s' has %s entries along its first axis, and is taken for %s records. '%s' has "
+                "an entry for each of %s along a later axis. If these are the records, put their "
+                "axis first, as in shape=(%s, %s)",
+                x.name, first, first, rv.name, f"{n:,}", n, first,
+            )  # fmt: skip
+            return

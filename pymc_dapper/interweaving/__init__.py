@@ -7,7 +7,8 @@ sources:
 - `reading.model`: the records' prior, written as a function of noise.
 - `reading.conditional_noise`: for records of few values with answers of their own, their
   conditional distribution.
-- `reading.measured`: for real numbers of which something is observed, their law given this.
+- `reading.conditional_noise`: for real numbers of which something is observed, their law given
+  this.
 - `reading.frame`: an affine group move. The records' mean and covariance move as well, so the
   log-density holds the records' prior and a volume element.
 - `reading.frame` again, for the mean and covariance of the noise. This needs maps with standard
@@ -18,7 +19,7 @@ asks the rule of `pymc_dapper.kernels.tuning`, as walks do. Each chain asks for 
 several processes compile each, or load what another one has left on disk. Costs are counted, never
 timed.
 
-A move evaluates the log-density several times from all records. `reading.coordinates` takes a
+A move evaluates the log-density several times from all records. `reading.non_centred` takes a
 covariance's Cholesky factor apart; all other parameters move as their value variables. The kernel
 makes each coordinate symmetric before it fits a t distribution to them.
 

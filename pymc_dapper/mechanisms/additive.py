@@ -20,15 +20,7 @@ from pymc_dapper import budget as accounting
 from pymc_dapper import checks
 from pymc_dapper.backend.named_dims import as_plain
 from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
-from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace
-from pymc_dapper.distributions._rounded import (
-    discrete_gaussian_range,
-    discrete_laplace_range,
-    gaussian_between,
-    gaussian_log_tail,
-    laplace_between,
-    laplace_log_tail,
-)
+from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, _rounded
 from pymc_dapper.mechanisms.arguments import labelled_axes
 from pymc_dapper.mechanisms.base import MAX_RELEASE, as_tensor, positive, whole_release
 from pymc_dapper.mechanisms.groups import (
@@ -476,8 +468,8 @@ class LaplaceMechanism(OfErrorBound, LaplaceNoise):
     """
 
     _law = pm.Laplace
-    _log_tail = staticmethod(laplace_log_tail)
-    _log_between = staticmethod(laplace_between)
+    _log_tail = staticmethod(_rounded.laplace_log_tail)
+    _log_between = staticmethod(_rounded.laplace_between)
     _scale_for = staticmethod(accounting.laplace_scale)
     _budget_of = staticmethod(accounting.laplace_budget)
 
@@ -512,7 +504,7 @@ class DiscreteLaplaceMechanism(LaplaceNoise):
     """
 
     _law = DiscreteLaplace
-    _log_range = staticmethod(discrete_laplace_range)
+    _log_range = staticmethod(_rounded.discrete_laplace_range)
     _scale_for = staticmethod(accounting.discrete_laplace_scale)
     _budget_of = staticmethod(accounting.discrete_laplace_budget)
 
@@ -626,8 +618,8 @@ class GaussianMechanism(OfErrorBound, GaussianNoise):
     """
 
     _law = pm.Normal
-    _log_tail = staticmethod(gaussian_log_tail)
-    _log_between = staticmethod(gaussian_between)
+    _log_tail = staticmethod(_rounded.gaussian_log_tail)
+    _log_between = staticmethod(_rounded.gaussian_between)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         return np.asarray(self.sigma) * scipy.stats.norm.isf(p / 2)
@@ -656,7 +648,7 @@ class DiscreteGaussianMechanism(GaussianNoise):
     """
 
     _law = DiscreteGaussian
-    _log_range = staticmethod(discrete_gaussian_range)
+    _log_range = staticmethod(_rounded.discrete_gaussian_range)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:
         # Its tail is bounded like the continuous one: P(noise >= t) <= exp(-t^2 / (2 sigma^2))

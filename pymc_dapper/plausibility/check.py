@@ -23,12 +23,11 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.view import view_of
-from pymc_dapper.plausibility.cells_again import check_cells_again
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 from pymc_dapper.plausibility.overflow import check_overflow
-from pymc_dapper.plausibility.repeated import check_repeated, is_same
+from pymc_dapper.plausibility.repeated import check_cells_again, check_repeated, is_same
 from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.plausibility.told_sums import (
     Told,

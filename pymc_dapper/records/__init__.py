@@ -49,8 +49,8 @@ a short sorted list keeps up to date. A sweep over a million records takes as lo
 histogram.
 
 **Rounding.** Sums are computed anew at the start of each sweep, in runs with compensation
-(`kernels.sums`). At draws 1, 32, 1024, ... the step compares the sweep's log-density with the
-model's own, summed carefully in Python; if products were expanded, it does so at every draw.
+(`kernels.record_sweep`). At draws 1, 32, 1024, ... the step compares the sweep's log-density with
+the model's own, summed carefully in Python; if products were expanded, it does so at every draw.
 
 **Impossible states.** A state is impossible if its log-density isn't finite. From an impossible
 state every proposal is accepted; from a possible state no impossible one is. So nan is never
@@ -61,7 +61,7 @@ ranges. Records with few values are treated as counts, and the nearest table is 
 (`graphs.nearest_counts`). Other records change one by one as long as sums come nearer.
 
 **Walks.** A second sweep is compiled if tuning accepts fewer than 3 of 10 proposals and the
-autocorrelation time of the sums exceeds two sweeps (`kernels.walk_tuning`). In it, normal, uniform
+autocorrelation time of the sums exceeds two sweeps (`walks`). In it, normal, uniform
 and t records are proposed near their present values (`graphs.local_draws`). The walk is reversible
 with respect to their prior, so the decision stays the same. Each fourth draw starts with
 independent proposals.

@@ -21,11 +21,10 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.plausibility.check import check_releases
+from pymc_dapper.records import refusals
 from pymc_dapper.records.compiled.exchange import CompiledExchange, compile_exchange
 from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.compiled.sweep import AS_DRAWN, NEVER, CompiledSweep, compile_sweep
-from pymc_dapper.records.full_evaluation import check_full_evaluation, warn_of_full_evaluation
-from pymc_dapper.records.kernels.walk_tuning import INDEPENDENT
 from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory, looks
 from pymc_dapper.records.never_moved import NeverMoved
 from pymc_dapper.records.reading.description import (
@@ -38,8 +37,7 @@ from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.seen import SufficientStatistics
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
-from pymc_dapper.records.refusals import ROUNDING, check_digits, impossible_start, singular
-from pymc_dapper.records.walks import Walks
+from pymc_dapper.records.walks import INDEPENDENT, Walks
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
@@ -205,7 +203,7 @@ class DapperStep(Step):
             vars, model, rng, blocked, compile_kwargs, initial_point
         )
         reading = self._reading or read_model(model, self._moved, point)
-        check_full_evaluation(reading, reading.evaluated_whole, allow_full_evaluation)
+        refusals.check_full_evaluation(reading, reading.evaluated_whole, allow_full_evaluation)
         self._stage("Checking")
         checked = check_reading(reading, point)
         latent = f"{reading.n_records} records"
@@ -214,7 +212,7 @@ class DapperStep(Step):
         self._pairs = read_exchange(reading, point)
         self._start: RecordStart | None = None
         if self._pairs is not None:
-            check_full_evaluation(reading, reading.full_factors, allow_full_evaluation)
+            refusals.check_full_evaluation(reading, reading.full_factors, allow_full_evaluation)
             self._add_stat(EXCHANGE_STAT, np.float64)
         if track_records:
             first = model.values_to_rvs[self._moved[0]]
@@ -251,7 +249,7 @@ class DapperStep(Step):
         if reading.evaluated_whole or (self.exchange is not None and reading.full_factors):
             began = perf_counter()
             self._update(self._records(point), self._given(point), np.random.default_rng(0))
-            warn_of_full_evaluation(reading, perf_counter() - began)
+            refusals.warn_of_full_evaluation(reading, perf_counter() - began)
 
     @property
     def transitions(self) -> Sequence[Transition]:
@@ -310,7 +308,7 @@ class DapperStep(Step):
             raise miscompiled("the compiled sweep gives the log-density", compiled, expected)
 
     def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
-        check_digits(self._reading, as_written, computed, rounding)
+        refusals.check_digits(self._reading, as_written, computed, rounding)
 
     @property
     def factors(self) -> list[str]:
@@ -426,7 +424,7 @@ class DapperStep(Step):
         # Proposals are possible; a start that was given may not be, or no value of a record.
         while not isfinite(sum([after[n][1], *log_priors(*after[:n], *parameters)])):
             if sweeps == self.max_start_sweeps:
-                raise impossible_start(self._reading, sweeps, parameters)
+                raise refusals.impossible_start(self._reading, sweeps, parameters)
             records: Sequence[np.ndarray] = after[:n]
             if self.exchange is None and sweeps in LOOKED_FOR_AT:
                 records = self._where_possible(records, given, self.rng)
@@ -461,7 +459,7 @@ class DapperStep(Step):
             self._check_digits(float(self.sweep.as_written(*records, *given)[0]), logp)
         elif drawn in POWERS and self._as_written is not None:
             as_written = self._as_written(records, parameters)
-            self._check_digits(as_written, logp, ROUNDING * abs(as_written))
+            self._check_digits(as_written, logp, refusals.ROUNDING * abs(as_written))
         told = None
         if self._never_moved is not None:
             told = self._never_moved.look(self.sweeps_done, records, parameters)
@@ -518,7 +516,7 @@ class DapperStep(Step):
                 return after
             return self._exchange(self.exchange, after, given, rng)
         except np.linalg.LinAlgError as error:
-            raise singular(self._reading, error) from error
+            raise refusals.singular(self._reading, error) from error
 
     def _where_possible(
         self, records: Sequence[np.ndarray], given: list[np.ndarray], rng: np.random.Generator

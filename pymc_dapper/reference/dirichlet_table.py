@@ -36,8 +36,7 @@ from scipy.stats import beta
 
 from pymc_dapper.checks import has_shape, nowhere, real_numbers, whole_number
 from pymc_dapper.reference import _split
-from pymc_dapper.reference._log_contrast import LogContrast
-from pymc_dapper.reference._quantiles import invert_cdf
+from pymc_dapper.reference._log_contrast import LogContrast, invert_cdf
 
 
 class TableDraws(NamedTuple):

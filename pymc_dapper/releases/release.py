@@ -14,6 +14,7 @@ from pymc_dapper.budget import ApproxDP, Budget, compose
 from pymc_dapper.budget.kinds import check_budget, is_below
 from pymc_dapper.budget.written import budget_from_dict, budget_to_dict
 from pymc_dapper.checks import different, is_a, known, shown, text
+from pymc_dapper.html import aligned, table
 from pymc_dapper.releases.labels import as_coords, check_used
 from pymc_dapper.releases.margins import margin
 from pymc_dapper.releases.mechanism_json import (
@@ -23,12 +24,16 @@ from pymc_dapper.releases.mechanism_json import (
     number,
 )
 from pymc_dapper.releases.query import Query
-from pymc_dapper.releases.table import as_html, as_text
 
 if TYPE_CHECKING:
     from pymc_dapper.answers import Answer
 
 SCHEMA, VERSION = "pymc_dapper release", 1
+
+HEADER = ("query", "dims", "shape", "values", "mechanism")
+
+MOST_VALUES = 6
+"""Up to this number of values, each is shown."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -459,3 +464,38 @@ def _added_up(budgets: Sequence[Budget | None]) -> Budget | None:
         return compose(*told)
     except ValueError:  # deltas that add up to 1 promise nothing
         return None
+
+
+def as_text(queries: Sequence[Query], budget: Any) -> str:
+    """Show queries in lines, with columns aligned."""
+    return "\n".join([_title(queries, budget), *aligned([HEADER, *map(_row, queries)])])
+
+
+def as_html(queries: Sequence[Query], budget: Any) -> str:
+    """Show queries in a table of HTML."""
+    return table(_title(queries, budget), HEADER, map(_row, queries))
+
+
+def _title(queries: Sequence[Query], budget: Any) -> str:
+    count = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
+    return f"Release of {count}" + ("" if budget is None else f", {budget}")
+
+
+def _row(query: Query) -> tuple[str, ...]:
+    shape = np.shape(query.values)
+    return (
+        query.name,
+        ", ".join(dim or "-" for dim in query.dims) or "-",
+        " x ".join(map(str, shape)) or "-",
+        _shown(query.values),
+        repr(query.mechanism),
+    )
+
+
+def _shown(values: Any) -> str:
+    hidden = np.ma.getmaskarray(values)
+    if values.size <= MOST_VALUES:
+        cells = zip(np.ma.getdata(values).flat, hidden.flat, strict=True)
+        return ", ".join("suppressed" if is_hidden else f"{x:.6g}" for x, is_hidden in cells)
+    told = f"{np.min(values):.6g} to {np.max(values):.6g}"
+    return told + (f", {np.count_nonzero(hidden)} suppressed" if hidden.any() else "")

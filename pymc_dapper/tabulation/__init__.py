@@ -5,10 +5,10 @@ its result is a model. It evaluates nothing, so the number of records costs noth
 rewrites contributions of records with a row for each cell: the record's variables become constants.
 Public arrays that are combined with them are traced to the arrays that they were computed from. The
 distinct rows of these (`rows`) are the rows of the table. A sum over some records is first written
-as one over all (`picked`). Operations that aren't known to treat records separately are refused.
+as one over all. Operations that aren't known to treat records separately are refused.
 Lengths are constants by then, so a mean still divides by the number of records.
 
-`by_entry` integrates records out, given others on which they depend. `long_form` reads a matrix as
+`model` integrates records out, given others on which they depend. `long_form` reads a matrix as
 one record for each entry. `cliques` says which variables are counted together: a variable with
 those that it depends on, and variables that something sees together. If some tables are impossible,
 all variables are counted in one table (`are_all_possible`): `CountStep` knows no moves of linked

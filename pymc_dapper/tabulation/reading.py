@@ -29,11 +29,10 @@ from pymc_dapper.records.reading.axis import depends_on_others
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
 from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Rows
-from pymc_dapper.tabulation.at_cells import AtCells
+from pymc_dapper.tabulation.at_cells import AtCells, of_all_records
 from pymc_dapper.tabulation.cliques import Given, all_earlier, cliques, given_of
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.long_form import LongForm
-from pymc_dapper.tabulation.picked import of_all_records
 from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 
 NOT_FEW_VALUES = "not of a discrete distribution with few values"

@@ -1,4 +1,9 @@
-"""Graphs evaluated in Python."""
+"""Graphs evaluated in Python.
+
+Sums that what a reading is compared with is formed by.
+"""
+
+from math import fsum
 
 import numpy as np
 import pymc as pm
@@ -8,7 +13,35 @@ from pytensor import scan
 from pytensor.compile.builders import OpFromGraph
 
 import pymc_dapper as pmd
-from pymc_dapper.graphs.evaluation import TOLERANCE, choose_rows, compile_in_python, rounding
+from pymc_dapper.graphs.evaluation import (
+    TOLERANCE,
+    CarefulSum,
+    choose_rows,
+    compile_in_python,
+    rounding,
+    sum_of_rows,
+    with_careful_sums,
+)
+
+
+def test_long_sums_of_rows_keep_their_digits():
+    rows = np.random.default_rng(0).random((200_000, 2))
+    exact = np.array([fsum(column) for column in rows.T])
+    error = np.abs(sum_of_rows(rows) / exact - 1).max()
+    assert error < 2e-15
+    # As NumPy does along the first axis: one row after the other.
+    assert np.abs(rows.sum(axis=0) / exact - 1).max() > 10 * error
+
+
+@pytest.mark.parametrize("axis", [None, 0, 2, (0, 2), (1,)])
+def test_all_sums_of_a_graph_are_taken_over_their_axes(axis):
+    x = pt.constant(np.arange(2 * 300 * 3).reshape(2, 300, 3))
+    graph = 2 * x.sum(axis=axis)
+    careful = with_careful_sums(graph)
+    assert isinstance(careful.owner.inputs[1].owner.op, CarefulSum)
+    np.testing.assert_array_equal(
+        careful.eval(mode="FAST_COMPILE"), 2 * x.data.sum(axis=axis), strict=True
+    )
 
 
 def test_rows_are_chosen_record_by_record():

@@ -1,4 +1,7 @@
-"""A release that is in a model twice is refused, or warns if chance may explain it."""
+"""A release that is in a model twice is refused, or warns if chance may explain it.
+
+The same cells twice: told of where a cell is changed alike each time.
+"""
 
 import re
 import warnings
@@ -8,7 +11,9 @@ import pymc as pm
 import pytest
 
 import pymc_dapper as pmd
+from pymc_dapper import CellKey, RandomRounding
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.plausibility.repeated import check_cells_again
 from tests.plausibility.ways import check
 
 CELLS = np.array([61.25, 70.75, 58.4142])
@@ -77,3 +82,44 @@ def test_where_the_prior_cannot_be_drawn_from_graphs_tell():
             pm.Normal(name, 2 * table, 4.0, observed=CELLS)
     with pytest.raises(ReadingError, match="'privacy' and 'again'"):
         check(model, "table", "the records")
+
+
+KEYS = CellKey([[0, 0, 1.0], [1, -1, 0.5], [1, 1, 0.5], [2, -1, 0.5], [2, 1, 0.5]])
+ROUNDING = RandomRounding(3)
+RELEASED = 3 * np.arange(12)
+
+
+def model(mechanism, released, again, of_rest=False):
+    with pm.Model() as m:
+        n = pm.Poisson("n", 10.0, shape=12)
+        mechanism.potential("first", n, released=released)
+        if of_rest:
+            mechanism.potential("again", n.sum(), released=again[:1].sum())
+        else:
+            mechanism.observe("again", n, released=again)
+    return m
+
+
+def test_cells_that_are_changed_alike_are_refused():
+    with pytest.raises(ReadingError, match=r"'first' and 'again' .* one observation"):
+        check_cells_again(model(KEYS, RELEASED, RELEASED))
+    with pytest.raises(ReadingError, match=r"'first' and 'again' .* but they differ"):
+        check_cells_again(model(KEYS, RELEASED, RELEASED + 1))
+
+
+def test_cells_that_may_be_rounded_twice_warn_if_all_agree():
+    with pytest.warns(UserWarning, match=r"RandomRounding was applied once"):
+        check_cells_again(model(ROUNDING, RELEASED, RELEASED))
+
+
+@pytest.mark.parametrize(
+    "m",
+    [
+        model(ROUNDING, RELEASED, RELEASED[::-1].copy()),
+        model(KEYS, RELEASED, RELEASED, of_rest=True),
+    ],
+)
+def test_other_releases_are_fine(m):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_cells_again(m)

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from pymc_dapper import DapperStep
 from pymc_dapper.interweaving import tuner
 from pymc_dapper.interweaving.reading import model as reading_of_model
-from pymc_dapper.interweaving.reading.measured import log_law_of
+from pymc_dapper.interweaving.reading.conditional_noise import log_law_of
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests import interweave_twins as twins
 from tests.quadrature import Tabulated, marginals

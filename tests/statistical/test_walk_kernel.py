@@ -13,8 +13,8 @@ from pymc_dapper import DapperStep
 from pymc_dapper.graphs import local_draws
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.kernels.walk_tuning import INDEPENDENT
 from pymc_dapper.records.reading.local import read_local
+from pymc_dapper.records.walks import INDEPENDENT
 from tests import broken
 from tests.broken import edited
 from tests.enumerate_sweep import acceptance_probability, transition_matrix

@@ -6,8 +6,12 @@ A line changes some columns of some people. It does so in one of two ways:
   more and fewer people in turn. Tables that have all of these columns change, and agree on what
   they share. In others, the changes add up to zero.
 - *at once*: the same people change all of these columns. Every table with any of them changes.
+
+What describes linked tables is packed into one array of integers, as all else of a sweep: each
+array argument of a compiled function takes time.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +19,19 @@ from numba import njit
 
 from pymc_dapper.counts.kernels.draws import pick
 from pymc_dapper.counts.kernels.line import Line
-from pymc_dapper.counts.kernels.packing import packed, part
+
+
+def packed(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Join arrays of integers, with the starts of all and the end of the last before them."""
+    starts = len(arrays) + 1 + np.cumsum([0] + [len(x) for x in arrays])
+    return np.concatenate([starts, *arrays]).astype(np.int64)
+
+
+@njit
+def part(packed: np.ndarray, k: int) -> np.ndarray:
+    """Return one of the packed arrays."""
+    return packed[packed[k] : packed[k + 1]]
+
 
 MOST_CHANGED = 3
 """Most columns that change along a line."""

@@ -27,8 +27,14 @@ from pymc_dapper.counts.kernels.line import (
     start_values,
     update_line,
 )
-from pymc_dapper.counts.kernels.linked import lines_of, longest_line, n_categories, set_linked_line
-from pymc_dapper.counts.kernels.packing import packed, part
+from pymc_dapper.counts.kernels.linked import (
+    lines_of,
+    longest_line,
+    n_categories,
+    packed,
+    part,
+    set_linked_line,
+)
 
 DRAWS_PER_LINE = 8
 """Random numbers for each line of a sweep: usually more than needed."""

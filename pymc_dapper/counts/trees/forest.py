@@ -11,17 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pymc_dapper.counts.trees.compiled import (
-    ascend,
-    bound_neglected,
-    cut,
-    descend,
-    draw_roots,
-    in_post_order,
-    limit,
-    split_draws,
-    summarise,
-)
+from pymc_dapper.counts.trees import compiled
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.priors import Prior, to_tables
@@ -157,10 +147,10 @@ def wider(settings: Settings, most: float) -> Settings | None:
 
 def to_root(nodes: Nodes, settings: Settings) -> Root:
     """Pass messages up a subtree, and keep the last."""
-    messages = ascend(nodes, *settings, False)
+    messages = compiled.ascend(nodes, *settings, False)
     if messages.impossible >= 0:
         return Root(0, np.zeros(0), -np.inf, -np.inf, 0.0, messages.impossible)
-    _, most, total = bound_neglected(nodes, messages)
+    _, most, total = compiled.bound_neglected(nodes, messages)
     lowest, message = said_of(messages, messages.values, -1)
     return Root(lowest, message.copy(), float(messages.log_totals.sum()), most, total, -1)
 
@@ -169,11 +159,11 @@ def up_and_down(
     nodes: Nodes, settings: Settings, downward: DownwardMessage | None
 ) -> tuple[Messages, np.ndarray]:
     """Return all messages of a subtree, up and down."""
-    messages = ascend(nodes, *settings, True)
+    messages = compiled.ascend(nodes, *settings, True)
     inside = np.ones(messages.widths[-1])
     if downward is not None:
         inside = downward.on(int(messages.lowest[-1]), inside.size)
-    values, error = descend(nodes, messages, inside)
+    values, error = compiled.descend(nodes, messages, inside)
     if error > TAIL_MASS:
         # Sums written out cut more; these windows cut nothing that matters.
         return up_and_down(nodes, Settings(LARGEST_DROP, 0.0), downward)
@@ -197,7 +187,7 @@ def summarised(
 ) -> Summaries:
     """Summarise marginals."""
     found = room_for(len(chosen), asked)
-    summarise(messages, values, chosen, asked.shares, asked.at, *found)
+    compiled.summarise(messages, values, chosen, asked.shares, asked.at, *found)
     return found
 
 
@@ -207,16 +197,16 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
     ``root`` has counts of the last node, if they are known: then it is for these that windows have
     to be wide enough.
     """
-    messages = ascend(nodes, drop, 0.0, True)
+    messages = compiled.ascend(nodes, drop, 0.0, True)
     if messages.impossible < 0:
-        (_, most, _), least = bound_neglected(nodes, messages), 1.0
+        (_, most, _), least = compiled.bound_neglected(nodes, messages), 1.0
         if root is not None:
             own = said_of(messages, messages.values, -1).on(int(root.min()), int(np.ptp(root)) + 1)
             least = own[root - root.min()].min()
         if np.exp(min(most, 0.0)) <= TAIL_MASS * least:
             return messages
     # Sums written out cut more; these windows cut nothing that matters.
-    return ascend(nodes, LARGEST_DROP, 0.0, True)
+    return compiled.ascend(nodes, LARGEST_DROP, 0.0, True)
 
 
 def draws_of(
@@ -230,7 +220,7 @@ def draws_of(
     messages = to_draw(nodes, settings.drop, root)
     counts = np.empty((nodes.left.size, root.size), dtype=np.int64)
     counts[-1] = root
-    split_draws(rng, nodes, messages, counts)
+    compiled.split_draws(rng, nodes, messages, counts)
     return counts[chosen]
 
 
@@ -262,7 +252,7 @@ class Forest:
         prior: Prior,
         most: int = SUBTREE,
     ):
-        left, right, self.origin = in_post_order(parent)
+        left, right, self.origin = compiled.in_post_order(parent)
         named = self.origin >= 0
         if named.sum() < parent.size:
             left_out = np.setdiff1d(np.arange(parent.size), self.origin[named])
@@ -280,13 +270,13 @@ class Forest:
         ]
         highest = np.full(left.size, np.iinfo(np.int64).max)
         self.nodes = Nodes(left, right, ~named, *arrays, highest, *prior.tables)  # type: ignore[call-arg]
-        sizes, ends = cut(left, right, most)
+        sizes, ends = compiled.cut(left, right, most)
         self._stops = np.flatnonzero(ends) + 1
         self._starts = self._stops - sizes[self._stops - 1]
         self.size = parent.size
         # As wide as possible: the release of a sum must not cut its parts more than itself, or the
         # cut would be missing from the sum's message.
-        at = limit(self.nodes, LARGEST_DROP)
+        at = compiled.limit(self.nodes, LARGEST_DROP)
         self.endless = None if at < 0 else self._name(at)
         """A node that has no limit, None if there is none."""
 
@@ -328,10 +318,10 @@ class Forest:
                 return self._name(int(self._starts[k]) + root.impossible)
             roots.append(root)
         top, at = self._top(roots)
-        messages = ascend(top, *settings, True)
+        messages = compiled.ascend(top, *settings, True)
         if messages.impossible >= 0:
             return self._name(int(at[messages.impossible]))
-        largest, most, total = bound_neglected(top, messages)
+        largest, most, total = compiled.bound_neglected(top, messages)
         places = np.searchsorted(at, self._stops - 1)
         most, total = with_subtrees(most, total, largest[places], roots)
         log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
@@ -460,10 +450,10 @@ class Forest:
         own, *others = rng.spawn(1 + len(self._starts))
         roots_of_all = np.setdiff1d(np.arange(top.left.size), np.concatenate([top.left, top.right]))
         if given is None:
-            draw_roots(own, roots_of_all, messages, counts)
+            compiled.draw_roots(own, roots_of_all, messages, counts)
         else:
             counts[roots_of_all] = given
-        split_draws(own, top, messages, counts)
+        compiled.split_draws(own, top, messages, counts)
         roots, chosen, numbers = self._above()
         yield numbers, counts[chosen]
         named = list(self._named())

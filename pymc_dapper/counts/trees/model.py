@@ -1,15 +1,21 @@
-"""A model's counts on a tree, drawn jointly."""
+"""A model's counts on a tree, drawn jointly.
 
-from collections.abc import Sequence
+Tables of log-weights are made by a PyTensor operation. Its kernel is compiled once, and given the
+model's terms, as with the sweeps.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
+from numba import njit, types
 
 from pymc_dapper.backend.jit import JitFunction
-from pymc_dapper.counts.compiled.op import Places
+from pymc_dapper.backend.numba_ops import compiles, numba_njit
+from pymc_dapper.counts.compiled.op import INTEGERS, NUMBERS, OfTerms, Places
 from pymc_dapper.counts.compiled.sweep import context_of, layout_of, term_function
 from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.model import CountReading
@@ -18,9 +24,44 @@ from pymc_dapper.counts.trees import compiled, weights
 from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, wider
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.op import TabulateTree
-from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, TOO_WIDE, Tables
+from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, TOO_WIDE, Tables, Terms, tabulate
 from pymc_dapper.graphs.errors import ReadingError
+
+
+class TabulateTree(OfTerms):
+    """Tables, from the last arguments of :func:`tabulate` and the arrays of :class:`Terms`.
+
+    Then come the context of the terms, and the arrays of `Places`. The outputs are the fields of
+    :class:`Tables`, the last two in one vector.
+    """
+
+    results = (*[pt.lvector] * 2, *[pt.dvector] * 3, *[pt.lvector] * 2)
+
+
+RETURNED = types.Tuple((*[INTEGERS] * 2, *[NUMBERS] * 3, *[INTEGERS] * 2))
+
+
+@njit
+def tabulate_tree(
+    log_weight: Callable[..., float], context: tuple[Any, ...], near: np.ndarray, drop: float,
+    tilted: bool, left: np.ndarray, right: np.ndarray, exact: np.ndarray, starts: np.ndarray,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Tabulate, from arrays to arrays."""
+    terms = Terms(left, right, exact, starts)
+    tables = tabulate(log_weight, context, terms, near, drop, tilted)
+    return (*tables[:6], np.array([tables.fault, tables.at]))
+
+
+@compiles(TabulateTree)
+def _tabulate(op: TabulateTree) -> Callable:
+    takes = INTEGERS, types.float64, types.boolean, *[INTEGERS] * 4
+    tabulate_all = op.given_to(tabulate_tree, RETURNED, *takes)
+
+    @numba_njit
+    def tabulated(near, drop, tilted, left, right, exact, starts, *context):  # type: ignore[no-untyped-def]
+        return tabulate_all(context, near, drop.item(), tilted.item(), left, right, exact, starts)
+
+    return tabulated
 
 
 class NoTreeError(ReadingError):

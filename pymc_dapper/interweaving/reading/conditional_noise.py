@@ -1,29 +1,100 @@
-"""Records with few values as a function of parameters, noise and their own answers.
+"""Records as functions of parameters, noise, and what is known of each: answers, measurements.
 
-Each record's conditional distribution, given its own released answer alone, is known in closed
-form. With the noise of that distribution held fixed, the records are as good as integrated out: the
-parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which doesn't depend on the
-present records.
+Of records with few values, each one's conditional distribution, given its own released answer
+alone, is known in closed form. With the noise of that distribution held fixed, the records are as
+good as integrated out: the parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which
+doesn't depend on the present records.
+
+Of records of real numbers, something public may be measured with an error. A record x ~ Normal(mu,
+tau) of which w ~ Normal(a + b x, s) is observed is normal given w. With the noise of this law held
+fixed, the records are as good as integrated out: parameters move against the law of w, whose error
+may be a parameter, too. With the noise of the records' prior held fixed, all w together would veto
+moves.
+
+Laws with another shape, such as of Student's t, are taken as normal ones with their location and
+scale. Any law is as good as another for exactness: its log-density is taken off the factors, which
+all count.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
+import pymc as pm
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph import Variable
+from pytensor.graph import Variable, ancestors
+from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, NormalRV, StudentTRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.conjugacy.children import Child
+from pymc_dapper.conjugacy.gaussian import Residual, entrywise_normal, read_residuals
 from pymc_dapper.graphs.checks import valid_parameters
-from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.interweaving.reading.maps import at_index
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.records.reading.finite import support_of_entries
 from pymc_dapper.records.reading.model import ModelReading, read_model
-from pymc_dapper.records.reading.rows_by_value import value_index
+from pymc_dapper.records.reading.rows_by_cell import value_index
+
+ENDS_WITH_LOCATION_AND_SCALE = NormalRV, StudentTRV, LaplaceRV, LogisticRV, CauchyRV
+"""What the parameters of these laws do."""
+
+type Laws = Mapping[TensorVariable, Sequence[TensorVariable]]
+"""Mean and standard deviation of each entry, by the random variables of the records."""
+
+
+def laws_given_measurements(
+    view: ModelView, records: Sequence[TensorVariable], numbers: Iterable[TensorVariable] = ()
+) -> Laws:
+    """Find the records that are measured, and their laws in terms of value variables.
+
+    Takes random variables, and value variables of numbers of records. A law depends on no number,
+    and only on records that come before it in the model.
+    """
+    model, laws = view.model, {}
+    later = [rv for rv in model.free_RVs if rv in records]
+    while later:
+        rv, *later = later
+        value = view.values[model.rvs_to_values[rv]]
+        if value.type.ndim == 0 or model.rvs_to_transforms[rv] is not None:
+            continue
+        after = {view.values[x] for x in (*(model.rvs_to_values[rv] for rv in later), *numbers)}
+        measurements = [
+            found
+            for observed in model.observed_RVs
+            for found in _read(view, observed, value)
+            if found.entries is not None and after.isdisjoint(ancestors([found.mean, found.spread]))
+        ]
+        if measurements and (prior := _read(view, rv, value)):
+            laws[rv] = entrywise_normal([*prior, *measurements], value)
+    return laws
+
+
+def _read(view: ModelView, rv: TensorVariable, value: TensorVariable) -> list[Residual]:
+    """Read a variable as normal, with a mean that is linear in a record; empty if it isn't."""
+    op = rv.owner.op
+    if not isinstance(op, ENDS_WITH_LOCATION_AND_SCALE):
+        return []
+    of_rv, *law = inline_symbolic_ops(view.at_values([rv, *op.dist_params(rv.owner)[-2:]]))
+    try:
+        return read_residuals([Child(rv.name, pm.Normal.rv_op, of_rv, tuple(law))], [value])
+    except NotConjugateError:
+        return []
+
+
+def log_law_of(
+    view: ModelView, laws: Laws, records: Sequence[TensorVariable]
+) -> TensorVariable | None:
+    """Log-density of those records that have a law, up to a constant; None if none has."""
+    terms = []
+    for rv in (rv for rv in records if rv in laws):
+        x, (mean, sd) = view.values[view.model.rvs_to_values[rv]], laws[rv]
+        terms.append((-0.5 * ((x - mean) / sd) ** 2 - pt.log(sd)).sum())
+    return pt.add(*terms) if terms else None
+
 
 type RecordsReader = Callable[[Sequence[TensorVariable]], ModelReading]
 

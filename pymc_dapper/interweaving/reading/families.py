@@ -7,15 +7,7 @@ from itertools import accumulate
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pymc.distributions.continuous import (
-    AsymmetricLaplaceRV,
-    HalfCauchyRV,
-    HalfStudentTRV,
-    MoyalRV,
-    SkewNormalRV,
-    TruncatedNormalRV,
-    WeibullBetaRV,
-)
+from pymc.distributions import continuous
 from pymc.distributions.distribution import DiracDeltaRV
 from pymc.distributions.mixture import MixtureRV
 from pymc.distributions.multivariate import MvStudentTRV
@@ -132,22 +124,22 @@ RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
     laws.LogisticRV: (LOCATION_AND_SCALE, None),
     laws.CauchyRV: (LOCATION_AND_SCALE, None),
     laws.GumbelRV: (LOCATION_AND_SCALE, None),
-    MoyalRV: (LOCATION_AND_SCALE, None),
+    continuous.MoyalRV: (LOCATION_AND_SCALE, None),
     laws.HalfNormalRV: (LOCATION_AND_SCALE, None),
     laws.ExponentialRV: (SCALE, None),
-    HalfCauchyRV: (SCALE, None),
+    continuous.HalfCauchyRV: (SCALE, None),
     laws.UniformRV: (UNIFORM, None),
     laws.LogNormalRV: (replace(LOG_NORMAL, is_normal=True), None),
-    WeibullBetaRV: (SHAPE_AND_SCALE, None),
+    continuous.WeibullBetaRV: (SHAPE_AND_SCALE, None),
     laws.ParetoRV: (SHAPE_AND_SCALE, None),
     laws.GammaRV: (SCALE_AFTER_SHAPE, 0),
     laws.InvGammaRV: (SCALE_AFTER_SHAPE, 0),
-    HalfStudentTRV: (SCALE_AFTER_SHAPE, 0),
+    continuous.HalfStudentTRV: (SCALE_AFTER_SHAPE, 0),
     laws.StudentTRV: (STUDENT_T, 0),
-    SkewNormalRV: (SKEW_NORMAL, 2),
-    AsymmetricLaplaceRV: (ASYMMETRIC_LAPLACE, 1),
+    continuous.SkewNormalRV: (SKEW_NORMAL, 2),
+    continuous.AsymmetricLaplaceRV: (ASYMMETRIC_LAPLACE, 1),
     laws.MvNormalRV: (replace(_location_and_cholesky(0, 1), is_normal=True), None),
-    TruncatedNormalRV: (_truncated_normal(), None),
+    continuous.TruncatedNormalRV: (_truncated_normal(), None),
 }
 """Maps, and the parameter that each holds only while it stays: else the quantile function does."""
 

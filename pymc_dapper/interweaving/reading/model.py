@@ -15,13 +15,15 @@ from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import ModelView, view_of
 from pymc_dapper.interweaving.reading.conditional_noise import (
+    Laws,
     RecordsReader,
+    laws_given_measurements,
+    log_law_of,
     prior_is_valid,
     read_conditional_noise,
 )
 from pymc_dapper.interweaving.reading.families import NORMAL
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
-from pymc_dapper.interweaving.reading.measured import Laws, laws_given_measurements, log_law_of
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.sizes.reading.model import NumberedRecords, see
 

@@ -15,13 +15,12 @@ import pytensor.tensor as pt
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
-from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.cell_sweep import sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.records.kernels.order_sweep import decide_by_order, orders_of
 from pymc_dapper.records.kernels.rank_sweep import sweep_by_rank
-from pymc_dapper.records.kernels.record_sweep import decide_by_sums
+from pymc_dapper.records.kernels.record_sweep import decide_by_sums, sweep_by_blocks
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pymc_dapper.records.reading.contributions import side_by_side
 from pymc_dapper.records.reading.exchanges import ByShift, Exchange
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.possible import bounds_of_record
-from pymc_dapper.records.reading.rows_by_value import rows_by_value, value_index
+from pymc_dapper.records.reading.rows_by_cell import rows_by_value, value_index
 
 SWEEPS = 300
 """Number of proposals for each record; each that brings the sums nearer is accepted."""

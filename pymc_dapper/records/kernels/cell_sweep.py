@@ -50,7 +50,7 @@ def sweep_by_cell(
     arrays : Cells
         In which cells records are, and would be.
     thresholds
-        As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
+        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_by_blocks`.
 
     Returns
     -------
@@ -126,12 +126,6 @@ def place_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
 
 
 @njit(inline="always")
-def cell_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
-    """Look up the cell of a table in which a record is counted; -1 for none."""
-    return tables.cells[np.uint64(place_of(tables, t, values, i))]
-
-
-@njit(inline="always")
 def look_up(tables: Any, values: np.ndarray, records: np.ndarray, out: np.ndarray) -> None:
     """Look up the cells of some records in all tables: each table's arrays are found once."""
     places = np.empty(len(records), dtype=np.uint32)
@@ -151,8 +145,8 @@ def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np
     counts = np.zeros(n_cells)
     for t in range(len(tables.starts)):
         for i in range(n_present):
-            own = cell_of(tables, t, values, i)
-            if own >= 0:
+            own = tables.cells[np.uint64(place_of(tables, t, values, i))]
+            if own >= 0:  # else it is counted in none
                 counts[np.uint64(own)] += 1
     return counts
 

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
-from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
+from pymc_dapper.records.kernels.record_sweep import RUN, Sums, end_run, plus
 
 
 @njit(inline="always")

@@ -31,7 +31,7 @@ def sweep_by_full_evaluation(
     arrays : tuple of two ndarrays of float64, shape (n, width)
         Present and proposed values of each record.
     thresholds : ndarray of float64, shape (m,)
-        As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
+        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_by_blocks`.
 
     Returns
     -------

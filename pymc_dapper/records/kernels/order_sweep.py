@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from pymc_dapper.records.kernels.record_sweep import log_gain
-from pymc_dapper.records.kernels.sums import RUN, Sums, end_run, plus
+from pymc_dapper.records.kernels.record_sweep import RUN, Sums, end_run, log_gain, plus
 
 FEWEST = 16
 """Fewest numbers in a list on each side of the order statistic, if there are as many."""

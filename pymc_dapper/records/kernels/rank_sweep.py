@@ -57,7 +57,7 @@ def sweep_by_rank(
     arrays : tuple of two ndarrays of unsigned int, shape (n,)
         The interval of each record, present and proposed.
     thresholds
-        As in :func:`~pymc_dapper.records.kernels.block_sweep.sweep_by_blocks`.
+        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_by_blocks`.
 
     Returns
     -------

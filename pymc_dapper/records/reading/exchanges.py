@@ -25,7 +25,7 @@ from pymc_dapper.graphs.prior import all_entries, as_rows
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.finite import FiniteLaw
 from pymc_dapper.records.reading.known_totals import KnownTotals
-from pymc_dapper.records.reading.rows_by_value import value_index
+from pymc_dapper.records.reading.rows_by_cell import value_index
 
 
 class Proposed(NamedTuple):

@@ -18,8 +18,7 @@ from pymc_dapper.backend.ranks import RankChoice
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import dependent_variables, inline_symbolic_ops
 from pymc_dapper.records.reading.factors import AdditiveFactor, sums_of
-from pymc_dapper.records.reading.rows_by_cell import LARGEST_TABLE
-from pymc_dapper.records.reading.rows_by_value import rows_by_value
+from pymc_dapper.records.reading.rows_by_cell import LARGEST_TABLE, rows_by_value
 
 _cuts = attrgetter("owner.op.scalar_op.table")
 """The cuts between cells."""

@@ -8,9 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from pytensor.graph import Variable
 
-from pymc_dapper.graphs.careful_sums import sum_of_rows, with_careful_sums
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import TOLERANCE, agree, choose_rows, compile_in_python, rounding
+from pymc_dapper.graphs.evaluation import (
+    TOLERANCE,
+    agree,
+    choose_rows,
+    compile_in_python,
+    rounding,
+    sum_of_rows,
+    with_careful_sums,
+)
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.contributions import of_any_length

@@ -1,4 +1,7 @@
-"""Lines of linked tables leave exact posteriors as they are, by enumeration."""
+"""Lines of linked tables leave exact posteriors as they are, by enumeration.
+
+Packed arrays are found again.
+"""
 
 from itertools import product
 
@@ -7,11 +10,19 @@ import pytest
 from scipy import stats
 
 from pymc_dapper.counts.kernels import sweep
-from pymc_dapper.counts.kernels.linked import AT_ONCE, pack_linked
+from pymc_dapper.counts.kernels.linked import AT_ONCE, pack_linked, packed, part
 from pymc_dapper.counts.kernels.sweep import sweep_counts
 from tests.broken import edited
 from tests.counts.kernels.test_sweep import error, normalised
 from tests.counts_enumeration import Model, connected, schedule, scripted
+
+
+def test_each_array_is_found_again_also_an_empty_one():
+    arrays = [np.array([3, 1]), np.zeros(0, dtype=int), np.array([7])]
+    joined = packed(arrays)
+    for k, array in enumerate(arrays):
+        np.testing.assert_array_equal(part.py_func(joined, k), array)
+
 
 LINKED = scripted(sweep_counts)
 SETS = [(0,), (1,), (2,), (0, 1), (1, 2), (AT_ONCE, AT_ONCE - 1), (AT_ONCE - 1, AT_ONCE - 2)]

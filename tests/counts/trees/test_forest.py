@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from pymc_dapper.counts.trees import compiled, weights
 from pymc_dapper.counts.trees import forest as module
-from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import Asked, Forest, Releases, Settings
 from pymc_dapper.counts.trees.priors import NO_TABLES, Prior, to_tables
 from pymc_dapper.counts.trees.tree import CountTree
@@ -187,7 +187,7 @@ ALWAYS = 1e9
 def summed_by_transform(made, settings):
     """How many nodes' children are."""
     [part] = made._parts()
-    return np.count_nonzero(module.ascend(part, *settings, True).sizes)
+    return np.count_nonzero(compiled.ascend(part, *settings, True).sizes)
 
 
 def test_wide_windows_are_convolved_by_transform():
@@ -259,10 +259,10 @@ def test_windows_of_sums_written_out_are_wide_enough_to_draw():
     [part] = in_tails()._parts()
     for drop, root in ((module.DROP, None), (146.0, None), (146.0, np.array([1918, 1918]))):
         messages = module.to_draw(part, drop, root)
-        _, most, _ = module.bound_neglected(part, messages)
+        _, most, _ = compiled.bound_neglected(part, messages)
         assert most <= np.log(module.TAIL_MASS)
-    narrow = module.ascend(part, module.DROP, 0.0, True)
-    assert module.bound_neglected(part, narrow)[1] > 0
+    narrow = compiled.ascend(part, module.DROP, 0.0, True)
+    assert compiled.bound_neglected(part, narrow)[1] > 0
     # Of a total that is less likely than what is cut, windows are wide, too.
     [part] = family(500.0)._parts()
     known, unlikely = (module.to_draw(part, module.DROP, np.array([n])) for n in (500, 550))
@@ -284,8 +284,8 @@ def test_draws_of_families_summed_by_transform(fault):
         messages.values[messages.starts[leaf] :][:width] *= np.exp(0.01 * np.arange(width))
     counts = np.empty((part.left.size, n), dtype=np.int64)
     rng = np.random.default_rng(2)
-    module.draw_roots(rng, np.array([part.left.size - 1]), messages, counts)
-    module.split_draws(rng, part, messages, counts)
+    compiled.draw_roots(rng, np.array([part.left.size - 1]), messages, counts)
+    compiled.split_draws(rng, part, messages, counts)
     leaves = made.origin > 0
     np.testing.assert_array_equal(counts[leaves].sum(axis=0), counts[-1])
     found = made.summarise(made.solve_with(settings), Asked(np.array([0.5]), np.zeros(0)))

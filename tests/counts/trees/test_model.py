@@ -1,4 +1,7 @@
-"""Counts on the tree of a model, beside all tables: log-sums, draws, derivatives, refusals."""
+"""Counts on the tree of a model, beside all tables: log-sums, draws, derivatives, refusals.
+
+Tables, compiled: held against the same in Python.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -9,7 +12,7 @@ import pytest
 from scipy import special, stats
 
 import pymc_dapper as pmd
-from pymc_dapper.counts.trees.model import ModelTree, NoTreeError
+from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, compile_tree
 from tests.counts.trees.models import (
     COUNTS,
     MODELS,
@@ -20,6 +23,23 @@ from tests.counts.trees.models import (
     tree_of,
 )
 from tests.evaluated_in_python import evaluated_in_python
+
+FIELDS = ["starts", "lowest", "values", "tops", "beyond", "highest"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["families", "levels"])  # these have most laws and kinds of noise
+def test_compiled_and_in_python_are_the_same(name):
+    model = MODELS[name]()
+    with evaluated_in_python():
+        tree = tree_of(model, COUNTS[name])
+    compiled = compile_tree(tree.reading, tree.tree)
+    counts, given = np.array(START[name]), given_of(tree.reading, model.initial_point())
+    for drop in (20.0, 50.0):
+        tables = [each.tables(counts, given, drop) for each in (tree, compiled)]
+        for field in FIELDS:
+            a, b = (getattr(x, field) for x in tables)
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-9)
 
 
 @pytest.fixture(autouse=True)

@@ -5,9 +5,9 @@ import pytest
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels import cell_sweep
-from pymc_dapper.records.kernels.block_sweep import sweep_by_blocks
 from pymc_dapper.records.kernels.cell_sweep import Cells, check_cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
+from pymc_dapper.records.kernels.record_sweep import sweep_by_blocks
 from tests.broken import in_place
 
 N = 300
@@ -74,8 +74,8 @@ def test_decisions_are_those_by_rows():
             )
         },
         {
-            "own = cell_of(tables, t, values, i)": (
-                "own = (cell_of(tables, t, values, i) + 1) % n_cells"
+            "own = tables.cells[np.uint64(place_of(tables, t, values, i))]": (
+                "own = (tables.cells[place_of(tables, t, values, i)] + 1) % n_cells"
             )
         },
     ],
