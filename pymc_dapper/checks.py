@@ -77,12 +77,7 @@ def finite_number(
 
 
 def real_numbers(
-    value: Any,
-    name: str,
-    *,
-    vector: bool = False,
-    finite: bool = False,
-    positive: bool = False,
+    value: Any, name: str, *, vector: bool = False, finite: bool = False, positive: bool = False
 ) -> np.ndarray:
     """Check a number, or an array of at least one, and return it as an array of floats."""
     values = as_array(value)

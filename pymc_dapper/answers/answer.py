@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from typing import Any
 
@@ -124,7 +124,7 @@ class Answer(NDArrayOperatorsMixin):
         if method != "__call__" or options or not all(isinstance(x, taken) for x in inputs):
             return NotImplemented
         dims, shape = self._dims, self.draws.shape[:-1]
-        return _derived(ufunc, [numbers_by_cell(x, dims, shape) for x in inputs])
+        return _derived(partial(_by_draw, ufunc), [numbers_by_cell(x, dims, shape) for x in inputs])
 
     def _kept(self, function_of_array: Callable[[xr.DataArray], xr.DataArray]) -> "Answer":
         """Apply a choice of cells to draws and released values."""
@@ -338,6 +338,15 @@ class Grouped:
     def min(self) -> Answer:
         """Take the smallest of each group, in each draw."""
         return self._by("min")
+
+
+def _by_draw(ufunc: Any, *draws: Any) -> Any:
+    """Apply a NumPy function; products of counts are real numbers where 64 bits can't hold them."""
+    if ufunc in (np.multiply, np.power, np.square):
+        wide = ufunc(*(1.0 * x for x in draws))
+        if not ((abs(wide) < 2**53) & (wide % 1 == 0)).all():
+            return wide
+    return ufunc(*draws)
 
 
 def _derived(function_of_draws: Callable[..., Any], inputs: list[Any]) -> Answer:

@@ -47,10 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             dims=given.dims or None,
         )
         found = release.posterior(
-            prior=_prior(given),
-            total=given.total,
-            draws=given.draws,
-            random_seed=given.seed,
+            prior=_prior(given), total=given.total, draws=given.draws, random_seed=given.seed
         )
         answers = {release.names[0]: found} if isinstance(found, Answer) else found
         if given.csv is not None and len(answers) > 1:

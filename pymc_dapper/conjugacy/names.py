@@ -23,11 +23,7 @@ PARAMETERS = {
 """Names of the parameters of distributions, in the order of ``op.dist_params``."""
 
 
-LONGER = {
-    "InvGamma": "InverseGamma",
-    "NegBinomial": "NegativeBinomial",
-    "WeibullBeta": "Weibull",
-}
+LONGER = {"InvGamma": "InverseGamma", "NegBinomial": "NegativeBinomial", "WeibullBeta": "Weibull"}
 """PyMC's names, if the operation's differ."""
 
 

@@ -173,8 +173,8 @@ class MarginalisedStep(Step):
                 names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
                 raise ReadingError(
                     f"the counts {names} can't be marginalised where the chain starts: the "
-                    "release is too far from the counts that the parameters there predict. Start "
-                    "parameters nearer, by initval=, or let CountStep move the counts "
+                    "parameters there are impossible, or predict counts too far from the release. "
+                    "Start them elsewhere, by initval=, or let CountStep move the counts "
                     "(marginalise=False)"
                 )
             expected = float(written(*(new[x.name] for x in inputs))[0])

@@ -54,9 +54,8 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
         column = left.pop()
         if f"p_{column}" not in posterior:
             known = ", ".join(str(x)[2:] for x in posterior.data_vars if str(x).startswith("p_"))
-            raise ValueError(
-                f"columns: idata has no 'p_{column}'. It has those of {known or 'none'}"
-            )
+            told = f"It has those of {known}" if known else "Count synthetic people instead"
+            raise ValueError(f"columns: idata has no 'p_{column}', and no share of all. {told}")
         tables[column] = posterior[f"p_{column}"]
         left += [str(x) for x in tables[column].dims if x not in (*DRAWS, *tables, *left)]
     others = [column for column in tables if column not in asked]

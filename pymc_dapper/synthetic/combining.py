@@ -96,9 +96,10 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     Raises
     ------
     TypeError, ValueError
-        If the arrays don't have the same shape, have fewer than two sets, or a variance is
-        negative, or 0 in all sets; or if the sets are too few or too small for the rule
-        ``"synthetic"``: their spread is then smaller than chance alone explains.
+        If the arrays don't have the same shape, or labels of pandas differ between the sets; if
+        they have fewer than two sets, or a variance is negative, or 0 in all sets; or if the sets
+        are too few or too small for the rule ``"synthetic"``: their spread is then smaller than
+        chance alone explains.
 
     Warns
     -----
@@ -138,6 +139,12 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     array(1.13333333)
     """
     choice(rule, "rule", get_args(Rule))
+    labels = [x for values in (estimates, variances) for x in _labels(values)]
+    if any(x != labels[0] for x in labels):
+        raise ValueError(
+            "estimates and variances must have the same labels in all sets, in the same order: put "
+            "those of each set in one order, as by .reindex(labels)"
+        )
     q = real_numbers(estimates, "estimates", finite=True)
     u = real_numbers(variances, "variances", finite=True)
     if q.shape != u.shape or q.ndim == 0:
@@ -179,6 +186,14 @@ def _by_moments(
             stacklevel=3,
         )
     return variance, df
+
+
+def _labels(values: Any) -> list[Any]:
+    """Return the labels of the sets' parameters, where pandas has them."""
+    if hasattr(values, "columns"):
+        return [[list(values.columns)]]
+    sets = values if np.iterable(values) else ()
+    return [[list(axis) for axis in x.axes] for x in sets if hasattr(x, "axes")]
 
 
 def _which(chosen: np.ndarray) -> str:

@@ -53,6 +53,16 @@ def test_arithmetic_is_draw_by_draw():
         np.testing.assert_array_equal(made.draws.values, expected.transpose(..., "draw").values)
 
 
+def test_products_of_large_counts_do_not_overflow():
+    large = answer(np.full((3, 2, 4), 10**5))
+    four = large.sum("year") ** 2 * large.sum("year") * large["A"].sum()
+    np.testing.assert_array_equal(four.draws, np.full((3, 4), 1.6e21))
+    np.testing.assert_array_equal((large**-1).draws, np.full((3, 2, 4), 1e-5))
+    np.testing.assert_array_equal(np.square(large * large).draws, np.full((3, 2, 4), 1e20))
+    whole = [large * 2, (large > 5) * large, large**3, np.square(large)]
+    assert {x.draws.dtype for x in whole} == {np.dtype(np.int64)}
+
+
 def test_an_array_or_a_series_has_a_number_for_each_cell():
     cases = answer()
     people = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])

@@ -1,6 +1,7 @@
 """Rules for combining an analysis of several data sets, against posteriors that are known."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -9,6 +10,8 @@ from pymc_dapper.synthetic import combine
 SETS, N = 4000, 50
 MEAN, SD = 1.3, 0.4
 """The posterior of a mean: normal."""
+
+SHARES = pd.Series([0.3, 0.7], ["no", "yes"])
 
 
 def analyses(rng, n=N, of_records=False):
@@ -125,6 +128,9 @@ def test_less_than_one_degree_of_freedom_is_told():
         ([1.0, 2.0], [1.0, np.nan], "variances must be finite: 1 of 2 isn't"),
         ([1.0, np.nan], [1.0, 1.0], "estimates must be finite: 1 of 2 isn't"),
         ([1.0, 1.1], [1.0, 1.0], "Make more sets"),
+        ([SHARES, SHARES[::-1]], [SHARES, SHARES], "the same labels in all sets"),
+        ([SHARES, SHARES[:1]], [SHARES, SHARES], "the same labels in all sets"),
+        (pd.DataFrame([SHARES, 1 - SHARES]), [SHARES[::-1]] * 2, "the same labels in all sets"),
     ],
 )
 def test_what_cant_be_combined_is_refused(estimates, variances, message):

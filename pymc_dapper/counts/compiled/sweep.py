@@ -27,12 +27,7 @@ from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pac
 from pymc_dapper.counts.reading.linked import Linked
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
-from pymc_dapper.counts.reading.self_check import (
-    WrittenFactors,
-    by_variable,
-    check_gain,
-    in_cells,
-)
+from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain, in_cells
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
