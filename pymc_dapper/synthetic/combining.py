@@ -192,7 +192,7 @@ def _labels(values: Any) -> list[Any]:
     """Return the labels of the sets' parameters, where pandas has them."""
     if hasattr(values, "columns"):
         return [[list(values.columns)]]
-    sets = values if np.iterable(values) else ()
+    sets = values if isinstance(values, list | tuple) else ()
     return [[list(axis) for axis in x.axes] for x in sets if hasattr(x, "axes")]
 
 
