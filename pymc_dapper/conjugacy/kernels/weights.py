@@ -1,8 +1,12 @@
 """Draws of weights of categories, in compiled code.
 
 For what they are, see `pymc_dapper.conjugacy.weights`. A draw has three parts. An exponential
-variable is drawn for each entry. Weights are drawn given these, table by table; or mirrored. At
-last, weights move where probabilities stay as they are.
+variable is drawn for each entry. Weights are drawn given these, table by table, or mirrored; those
+that nearly all have chosen also move with these variables. At last, weights move where
+probabilities stay as they are.
+
+Yu, Y., and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
+Computational and Graphical Statistics 20(3).
 """
 
 import numpy as np
@@ -37,6 +41,63 @@ def mirrored(y: float, shape: float, uniform: float) -> float:
     new = other**3
     gain = (shape - 1) * np.log(new / y) + y - new + 2 * np.log(other / root)
     return new if np.log(uniform) < gain else y
+
+
+@njit
+def redrawn(
+    shape: float, more: float, less: float, most: float, normal: float, uniform: float
+) -> float:
+    """Draw the factor of a weight, which is 1 now, from a density that it enters twice.
+
+    Its logarithm y has the log-density shape * y - more * exp(y) - less * exp(-y). It is drawn from
+    a normal distribution of the same mode and curvature there (independence Metropolis). The factor
+    stays if the curvature isn't below ``most``, or the density is too skew. Neither depends on
+    where the factor is.
+    """
+    curvature = np.sqrt(shape**2 + 4 * more * less)
+    if not FEW < curvature < most:
+        return 1.0
+    mode = np.log((shape + curvature) / (2 * more))
+    y = mode + normal / np.sqrt(curvature)
+    gain = shape * y - more * np.expm1(y) - less * np.expm1(-y)
+    gain += curvature / 2 * ((y - mode) ** 2 - mode**2)
+    return np.exp(y) if np.log(uniform) < gain else 1.0
+
+
+@njit
+def draw_row(
+    rng: np.random.Generator, weights: np.ndarray, row: int, exposures: np.ndarray,
+    shapes: np.ndarray, rates: np.ndarray, counts: np.ndarray, uniforms: np.ndarray,
+    normals: np.ndarray, factors: np.ndarray,
+) -> None:  # fmt: skip
+    """Draw the weights of a row, one after the other; the other arguments are for all rows.
+
+    Given the exponential variables, a weight is gamma. If nearly all who look it up chose it, it
+    moves little in this way: its spread is that of a count of all of them. So it is moved again
+    given other variables: each exponential variable times the product of what was chosen
+    (interweaving, Yu and Meng 2011). Those who didn't choose it hold it down, and those who chose
+    it hold it up, each as far as their choice was open.
+
+    ``exposures`` are sums of exponential variables times products, by what was chosen and category.
+    ``factors`` get what a weight is moved by the second time. The exponential variables of those
+    who chose it are to be divided by it.
+    """
+    for c in range(len(exposures)):
+        j, old = row + c, weights[row + c]
+        shape, rate = shapes[j] + counts[j], rates[j] + exposures[:, c].sum() / old
+        if shape > FEW and uniforms[2 * j] < MIRRORED:
+            new = mirrored(old * rate, shape, uniforms[2 * j] / MIRRORED) / rate
+        else:
+            new = standard_gamma(rng, shape) / rate
+        new = max(new, TINY)
+        exposures[:, c] *= new / old
+        exposures[c, c] = 0.0  # what chose it has no say, and no later weight asks for it
+        more, less = rates[j] * new + exposures[:, c].sum(), exposures[c].sum()
+        most, normal, uniform = counts[j] / 2, normals[j], uniforms[2 * j + 1]
+        by = redrawn(shapes[j], more, less, most, normal, uniform)
+        exposures[:, c] *= by
+        exposures[c] /= by
+        weights[j], factors[j] = max(new * by, TINY), by
 
 
 @njit
@@ -119,37 +180,41 @@ def draw_weights(
     out[:] = weights
     products, counts = offsets.copy(), np.zeros(len(out))
     rows = places.astype(np.int64).reshape((len(ends), n))
+    choices = np.maximum(chosen.astype(np.int64), 0)  # of those with none, nothing is counted
     for own in rows:
         for i in range(n):
             if not 0 <= own[i] <= len(weights) - size:
                 raise IndexError("a row of weights is looked up that isn't there")
             if chosen[i] >= 0:
-                counts[own[i] + int(chosen[i])] += 1
+                counts[own[i] + choices[i]] += 1
     multiply(products, out, rows, NO_TABLE)
-    per_total, uniforms = np.empty(n), np.empty(len(out))
+    per_total, uniforms, normals = np.empty(n), np.empty(2 * len(out)), np.empty(len(out))
+    fill_normal(rng, 1, normals)
     fill_exponential(rng, 1, per_total)
     fill_uniform(rng, 1, uniforms)
     for i in range(n):
         total = products[i * size : (i + 1) * size].sum()
         per_total[i] = per_total[i] / total if chosen[i] >= 0 else 0.0
-    # What products are yet to be multiplied by: new weights of the table before, by the old ones.
-    changes, exposures, first, before = np.ones(len(out)), np.zeros(len(out)), 0, rows[0]
+    # What products are yet to be multiplied by (new weights of the table before, by the old ones),
+    # and what exponential variables are yet to be divided by.
+    changes, factors, first, before = np.ones(len(out)), np.ones(len(out)), 0, rows[0]
     for t in range(len(ends)):
         last, own = int(ends[t]), rows[t]
-        without = 1 / out[first:last]
-        if out[first:last].min() < TOO_SMALL:
-            products[:], changes[:], without[:] = offsets, 1.0, 1.0
+        old = out[first:last].copy()
+        if old.min() < TOO_SMALL:
+            products[:], changes[:], old[:] = offsets, 1.0, 1.0
             multiply(products, out, rows, t)
+        exposures = np.zeros((last - first, size))
         for i in range(n):
+            per_total[i] /= factors[before[i] + choices[i]]
+            of_choice = exposures[own[i] - first + choices[i]]
             for c in range(size):
                 products[i * size + c] *= changes[before[i] + c]
-                exposures[own[i] + c] += per_total[i] * products[i * size + c]
-        for j in range(first, last):
-            shape, rate = shapes[j] + counts[j], rates[j] + exposures[j] * without[j - first]
-            if shape > FEW and uniforms[j] < MIRRORED:
-                out[j] = max(mirrored(out[j] * rate, shape, uniforms[j] / MIRRORED) / rate, TINY)
-            else:
-                out[j] = max(standard_gamma(rng, shape) / rate, TINY)
-            changes[j] = out[j] * without[j - first]
+                of_choice[c] += per_total[i] * products[i * size + c]
+        for row in range(first, last, size):
+            of_row = exposures[row - first : row - first + size]
+            of_row *= out[row : row + size] / old[row - first : row - first + size]
+            draw_row(rng, out, row, of_row, shapes, rates, counts, uniforms, normals, factors)
+        changes[first:last] = out[first:last] / old
         first, before = last, own
     rescale(rng, out, ends, shapes, rates, size)

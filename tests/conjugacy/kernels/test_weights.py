@@ -5,6 +5,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from numba import njit
+from scipy import stats
 
 from pymc_dapper.conjugacy.kernels import weights as kernels
 from tests.broken import edited
@@ -12,13 +13,17 @@ from tests.broken import edited
 N, SIZE = 24, 3
 GROUP = np.arange(N) % 2
 SHAPE, RATE = 1.5, 2.0
+OFFSETS = np.array([12.0, 1.0, 1.0])
+"""Most choose the first category."""
 PLACES = np.concatenate([np.zeros(N), SIZE * (1 + GROUP)])
 ENDS = np.array([3.0, 9.0])
 
 
 def probabilities(weights):
     """Of each entry, by a table for all and a table by group, shape (..., N, 3)."""
-    products = weights[..., None, :3] * weights[..., 3:].reshape(*weights.shape[:-1], 2, 3)
+    products = (
+        weights[..., None, :3] * weights[..., 3:].reshape(*weights.shape[:-1], 2, 3) * OFFSETS
+    )
     return (products / products.sum(axis=-1, keepdims=True))[..., GROUP, :]
 
 
@@ -28,7 +33,7 @@ def joint_draws(kernel, replicates=20_000, absent=0):
     weights = rng.gamma(SHAPE, 1 / RATE, (replicates, 9))
     above = rng.random((replicates, N, 1)) > np.cumsum(probabilities(weights), axis=-1)
     chosen = above.sum(axis=-1)
-    offsets = np.ones(N * SIZE)
+    offsets = np.tile(OFFSETS, N)
     prior = np.full(9, SHAPE), np.full(9, RATE)
     after = np.empty_like(weights)
     for own, x, new in zip(weights, chosen, after, strict=True):
@@ -83,6 +88,32 @@ def test_mirrored_gammas_are_gammas():
         assert mirrored_gammas(kernels.mirrored) > 6
 
 
+def redrawn_factors(redrawn, shape=2.5, b=2.0, n=1_000_000):
+    """z-scores of moments of logarithms of generalised inverse Gaussians that were redrawn."""
+    rng = np.random.default_rng(4)
+    x = stats.geninvgauss.rvs(shape, b, size=n, random_state=rng)
+
+    @njit
+    def all_redrawn(x, normals, uniforms):
+        new = np.empty_like(x)
+        for i in range(len(x)):
+            more, less = b / 2 * x[i], b / 2 / x[i]
+            new[i] = x[i] * redrawn(shape, more, less, np.inf, normals[i], uniforms[i])
+        return new
+
+    new = all_redrawn(x, rng.normal(size=n), rng.random(n))
+    assert (new != x).mean() > 0.5
+    difference = np.stack([np.log(new) ** k - np.log(x) ** k for k in (1, 2, 3)])
+    return np.abs(difference.mean(axis=1) / difference.std(axis=1) * np.sqrt(n)).max()
+
+
+def test_redrawn_factors_are_generalised_inverse_gaussians():
+    assert redrawn_factors(kernels.redrawn) < 4.5
+    right = "return np.exp(y) if np.log(uniform) < gain else 1.0"
+    with broken("redrawn", right, "return np.exp(y)"):
+        assert redrawn_factors(kernels.redrawn) > 6
+
+
 TWINS = {
     "rows are multiplied by what they are worth": (
         "rescale",
@@ -100,13 +131,23 @@ TWINS = {
         "if True:",
     ),
     "rates are those of the prior": (
-        "draw_weights",
-        "shape, rate = shapes[j] + counts[j], rates[j] + exposures[j] * without[j - first]",
+        "draw_row",
+        "shape, rate = shapes[j] + counts[j], rates[j] + exposures[:, c].sum() / old",
         "shape, rate = shapes[j] + counts[j], rates[j]",
+    ),
+    "a factor moves what others see the wrong way": (
+        "draw_row",
+        "exposures[c] /= by",
+        "exposures[c] *= by",
+    ),
+    "exponential variables stay as they are": (
+        "draw_weights",
+        "per_total[i] /= factors[before[i] + choices[i]]",
+        "pass",
     ),
     "all have chosen the first": (
         "draw_weights",
-        "counts[own[i] + int(chosen[i])] += 1",
+        "counts[own[i] + choices[i]] += 1",
         "counts[own[i]] += 1",
     ),
     "the sum forgets a category": (
@@ -116,8 +157,8 @@ TWINS = {
     ),
     "products are those before the draw": (
         "draw_weights",
-        "changes[j] = out[j] * without[j - first]",
-        "changes[j] = weights[j] * without[j - first]",
+        "changes[first:last] = out[first:last] / old",
+        "changes[first:last] = weights[first:last] / old",
     ),
 }
 
