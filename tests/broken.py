@@ -73,10 +73,10 @@ ONE_COLUMN_FORGOTTEN = {
     "for k in range(tables.columns[t, 0]):": "for k in range(tables.columns[t, 0] - 1):",
 }
 
-# By cell: look up the cell of another value, when records are counted and when they change.
+# By cell: look up the cell of another value when records are counted.
 ONE_VALUE_LATER = {
-    "return tables.cells[np.uint64(place_of(tables, t, values, i))]": (
-        "return tables.cells[np.uint64((place_of(tables, t, values, i) + 1) % len(tables.cells))]"
+    "own = tables.cells[np.uint64(place_of(tables, t, values, i))]": (
+        "own = tables.cells[np.uint64((place_of(tables, t, values, i) + 1) % len(tables.cells))]"
     ),
 }
 

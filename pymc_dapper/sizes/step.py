@@ -164,7 +164,8 @@ class SizeStep(Step):
     def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
         """Count n draws, and add up how near the end they came."""
         for k, x in enumerate(told if self.steps_done > self.tuning_steps else ()):
-            self.at_the_end[k] = sum(x[:, 1].tolist(), self.at_the_end[k])
+            for at_the_end in x[:, 1].tolist():  # not by `sum`, which rounds otherwise
+                self.at_the_end[k] += at_the_end
         self.steps_done += n
 
     def _near_the_end(self) -> SamplerWarning | None:
