@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from benchmarks import (
+    adult_pairs,
     against,
     by_hand,
     census,
@@ -397,6 +398,20 @@ def test_sweeps_over_records_of_quantiles_are_timed(capsys, monkeypatch):
     header, _, *rows = capsys.readouterr().out.splitlines()
     assert header == "| released | 10,000 records, ns | times example 2 |"
     assert [row.count(" | ") for row in rows] == [2, 2]
+
+
+def test_cells_that_look_worst_are_judged_by_the_other_chain():
+    """Of independent draws, those that look worst in one chain are like all others in the other."""
+    chains = np.random.default_rng(1).normal(size=(2, 1_000, 500))
+    times = [1 / effective_draws(x) for x in chains]  # autocorrelation times, by 1,000 draws
+    judged = adult_pairs.judged_by_the_other(chains)
+    for chosen, other, (_, some) in zip(times, times[::-1], judged, strict=True):
+        allowed = 4.5 * other.std() / np.sqrt(5)
+        assert np.sort(chosen)[-5:].mean() > other.mean() + allowed
+        assert abs(2 / some - other.mean()) < allowed
+    chains[..., 7] = np.repeat(chains[:, ::100, 7], 100, axis=1)  # truly slow, in both
+    for one, _ in adult_pairs.judged_by_the_other(chains):
+        assert one < 100
 
 
 # Coverage of microdata ----------------------------------------------------------------------------

@@ -55,7 +55,8 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
         if f"p_{column}" not in posterior:
             known = ", ".join(str(x)[2:] for x in posterior.data_vars if str(x).startswith("p_"))
             told = f"It has those of {known}" if known else "Count synthetic people instead"
-            raise ValueError(f"columns: idata has no 'p_{column}', and no share of all. {told}")
+            missing = f"idata has no 'p_{column}', and no table of all these columns"
+            raise ValueError(f"columns: {missing}. {told}")
         tables[column] = posterior[f"p_{column}"]
         left += [str(x) for x in tables[column].dims if x not in (*DRAWS, *tables, *left)]
     others = [column for column in tables if column not in asked]

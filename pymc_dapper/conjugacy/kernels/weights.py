@@ -19,7 +19,7 @@ FEW = 3.0
 """Gammas of a smaller shape are too skew to be mirrored."""
 
 MIRRORED = 0.75
-"""The share of the others that are mirrored, not drawn."""
+"""The share of all other weights that are mirrored, not drawn."""
 
 TOO_SMALL = 1e-100
 """Products of a smaller weight have too few digits to be divided by it."""
@@ -89,15 +89,17 @@ def draw_row(
             new = mirrored(old * rate, shape, uniforms[2 * j] / MIRRORED) / rate
         else:
             new = standard_gamma(rng, shape) / rate
-        new = max(new, TINY)
-        exposures[:, c] *= new / old
+        weights[j] = max(new, TINY)
+        exposures[:, c] *= weights[j] / old
+        most = counts[j] / 2
+        if most <= FEW:
+            continue
         exposures[c, c] = 0.0  # what chose it has no say, and no later weight asks for it
-        more, less = rates[j] * new + exposures[:, c].sum(), exposures[c].sum()
-        most, normal, uniform = counts[j] / 2, normals[j], uniforms[2 * j + 1]
-        by = redrawn(shapes[j], more, less, most, normal, uniform)
+        more, less = rates[j] * weights[j] + exposures[:, c].sum(), exposures[c].sum()
+        by = redrawn(shapes[j], more, less, most, normals[j], uniforms[2 * j + 1])
         exposures[:, c] *= by
         exposures[c] /= by
-        weights[j], factors[j] = max(new * by, TINY), by
+        weights[j], factors[j] = max(weights[j] * by, TINY), by
 
 
 @njit
