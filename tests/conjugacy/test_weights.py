@@ -40,7 +40,12 @@ def in_two_variables():
         pm.Categorical(name, w / w.sum(), observed=OBSERVED)
 
 
-READ = [one_table, several_tables, with_offsets, in_two_variables]
+READ = [
+    pytest.param(one_table, marks=pytest.mark.long),
+    several_tables,
+    with_offsets,
+    in_two_variables,
+]
 
 
 @pytest.mark.parametrize("write", READ)

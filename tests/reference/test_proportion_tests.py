@@ -332,6 +332,7 @@ def test_senseless_problems_are_refused_with_the_reason(call, error, message):
         call()
 
 
+@pytest.mark.long
 def test_the_example_prints_its_table_and_saves_its_figure(monkeypatch, tmp_path, capsys):
     # A script finds its neighbours because its folder is first on the path.
     monkeypatch.syspath_prepend(str(EXAMPLES))

@@ -138,6 +138,7 @@ def test_contributions_at_old_parameters_are_told_apart(models, steps, exact):
     assert_disagrees(run(models, non_centred, twin, exact))
 
 
+@pytest.mark.long
 def test_proposals_from_old_parameters_are_told_apart(models, steps, exact):
     late = Late()
 

@@ -146,6 +146,7 @@ def test_records_are_proposed_from_their_prior(total):
     assert p_value_of_proposals(total, natural) < 1e-6
 
 
+@pytest.mark.long
 def test_proposals_written_without_the_transform_are_told_apart(model, step):
     def untransformed(propose, rng, *given):
         [log_record] = propose(rng, *given)

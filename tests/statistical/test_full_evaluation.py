@@ -73,7 +73,7 @@ CASES = pytest.mark.parametrize(
     [
         # An order statistic as the maximum is.
         pytest.param((median, False), id="median", marks=pytest.mark.long),
-        pytest.param((maximum, True), id="maximum and other factors"),
+        pytest.param((maximum, True), id="maximum and other factors", marks=pytest.mark.long),
         pytest.param((by_its_place, True), id="from all records"),
     ],
 )
@@ -178,6 +178,8 @@ def test_mean_given_a_noisy_maximum(model, step, exact):
     assert_agrees(run(model, step, exact))
 
 
-@pytest.mark.parametrize("fault", [half_the_noise, mechanism_ignored])
+@pytest.mark.parametrize(
+    "fault", [pytest.param(half_the_noise, marks=pytest.mark.long), mechanism_ignored]
+)
 def test_a_faulty_maximum_is_detected(model, step, exact, fault):
     assert_disagrees(run(model, with_decide(step, fault), exact))

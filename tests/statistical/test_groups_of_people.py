@@ -47,7 +47,7 @@ def exact_of(way):
     [
         # Both groups are moved with their parameters as those are that one total is of.
         pytest.param("apart", True, marks=pytest.mark.long),
-        ("apart", False),
+        pytest.param("apart", False, marks=pytest.mark.long),
         ("together", True),
         ("together", False),
     ],

@@ -215,7 +215,9 @@ def looked_up(n):
 
 
 @pytest.mark.usefixtures("in_python")
-@pytest.mark.parametrize("n", [(1, 1, 1, 1, 1), (1, 2, 1, 2, 1)])
+@pytest.mark.parametrize(
+    "n", [(1, 1, 1, 1, 1), pytest.param((1, 2, 1, 2, 1), marks=pytest.mark.long)]
+)
 def test_classes_of_known_total_that_another_variable_looks_up(n):
     """A shift proposes classes that there aren't, which must neither be looked up nor stay."""
     states = np.array([x for x in product(*(range(k + 1) for k in n)) if sum(x) == sum(n) // 2])

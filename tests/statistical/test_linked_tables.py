@@ -129,7 +129,7 @@ def without(monkeypatch, left_out):
     monkeypatch.setattr(steps, "any_impossible", lambda *_: False)
 
 
-@pytest.mark.parametrize("slips", [0.0, 1e-9])
+@pytest.mark.parametrize("slips", [pytest.param(0.0, marks=pytest.mark.long), 1e-9])
 def test_if_a_column_is_another_ones_copy_people_change_both_at_once(slips, monkeypatch):
     found = copied_column(slips)
     assert np.abs(z_scores(found, *all_of_a_copied_column())).max() < 4
@@ -142,6 +142,7 @@ def test_linked_tables_agree_with_all_tables_enumerated():
     assert np.abs(z_scores(draws(), *by_enumeration())).max() < 4
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved")
 def test_linked_tables_follow_their_probabilities(monkeypatch):
     assert np.abs(z_scores(followed().astype(float), *by_enumeration())).max() < 4

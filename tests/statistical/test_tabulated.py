@@ -163,9 +163,8 @@ def linked_columns(which, n=3):
     return forms.Form(model, values, group.tolist(), given={x: tuple(y) for x, y in given.items()})
 
 
-@pytest.mark.parametrize(
-    "which", ["ring", *(pytest.param(x, marks=pytest.mark.long) for x in ("chain", "star"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("which", LINKED)
 def test_linked_tables_are_those_of_all_data_sets(which):
     form = linked_columns(which)
     with evaluated_in_python():

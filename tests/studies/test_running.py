@@ -65,6 +65,7 @@ def test_another_seed_gives_something_else(expected):
     assert not functions.same(run_here(seed=2), expected)
 
 
+@pytest.mark.long
 def test_dask_gives_the_same(expected, cluster):
     """With functions that pickle can't send, but Dask can."""
 

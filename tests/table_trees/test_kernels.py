@@ -35,7 +35,7 @@ def chain(tree, sweep, draws, moves=ALL):
     return out, made, state
 
 
-@pytest.mark.parametrize("known", KNOWN)
+@pytest.mark.parametrize("known", [pytest.param("halves", marks=pytest.mark.long), *KNOWN[1:]])
 def test_all_tables_listed(known):
     tree, posterior = example(known)
     draws, made, state = chain(tree, compiled.sweep, 20_000)

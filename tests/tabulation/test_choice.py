@@ -83,7 +83,9 @@ def outcomes(n):
     return model
 
 
-@pytest.mark.parametrize(("write", "n_cells"), [(numbers, 3), (outcomes, 4)])
+@pytest.mark.parametrize(
+    ("write", "n_cells"), [(numbers, 3), pytest.param(outcomes, 4, marks=pytest.mark.long)]
+)
 def test_parameters_move_with_the_tables_of_all_kinds_of_records(write, n_cells):
     most = n_cells * RECORDS_PER_CELL
     assert table_if_cheaper(write(most), None, ()) is None

@@ -86,7 +86,10 @@ def test_faults_are_found(fault, write, monkeypatch):
         tabulate(form.model, rvs)
 
 
-@pytest.mark.parametrize("write", [forms.categories, forms.missing_category, forms.chain])
+@pytest.mark.parametrize(
+    "write",
+    [forms.categories, forms.missing_category, pytest.param(forms.chain, marks=pytest.mark.long)],
+)
 def test_multiplicity_matters(write):
     form = write()
     tabulated = tabulate(form.model, [form.model[name] for name in form.values])

@@ -55,6 +55,7 @@ def in_cells(person):
     return np.eye(8, dtype=int)[2 * a + b] + np.eye(8, dtype=int)[4 + 2 * b + c]
 
 
+@pytest.mark.long
 def test_lines_of_linked_tables_leave_the_posterior_as_it_is():
     model, tables, posterior = two_tables()
     matrices = [model.matrix(tables, linked(each), [0.5] * 9, LINKED) for each in SETS]
