@@ -2,8 +2,8 @@
 
 For what they are, see `pymc_dapper.conjugacy.weights`. A draw has three parts. An exponential
 variable is drawn for each entry. Weights are drawn given these, table by table, or mirrored; those
-that nearly all have chosen also move with these variables. At last, weights move where
-probabilities stay as they are.
+that nearly all have chosen also move with these variables. At last, weights move together where
+probabilities stay as they are, or nearly so.
 
 Yu, Y., and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
 Computational and Graphical Statistics 20(3).
@@ -23,6 +23,12 @@ MIRRORED = 0.75
 
 TOO_SMALL = 1e-100
 """Products of a smaller weight have too few digits to be divided by it."""
+
+SAMPLED = 2_000
+"""So many entries say which rows of two tables the same entries look up."""
+
+ALIKE = 0.1
+"""Rows are nearly those of the same entries if at most this share is of one of them only."""
 
 NO_TABLE = -1
 
@@ -104,15 +110,9 @@ def draw_row(
 
 @njit
 def rescale(
-    rng: np.random.Generator, weights: np.ndarray, ends: np.ndarray, shapes: np.ndarray,
-    rates: np.ndarray, size: int,
-) -> None:  # fmt: skip
-    """Move weights where probabilities stay as they are: only priors tell how far.
-
-    A row may be multiplied by anything (its factor is gamma). If the first table has one row, each
-    of its weights may be multiplied by what a category's weights in another table are divided by
-    (a random walk of the logarithm).
-    """
+    rng: np.random.Generator, weights: np.ndarray, shapes: np.ndarray, rates: np.ndarray, size: int
+) -> None:
+    """Multiply each row by a gamma factor: probabilities stay as they are."""
     for row in range(0, len(weights), size):
         shape = rate = 0.0
         for j in range(row, row + size):
@@ -121,23 +121,90 @@ def rescale(
         factor = standard_gamma(rng, shape) / rate
         for j in range(row, row + size):
             weights[j] = max(factor * weights[j], TINY)
-    if ends[0] > size:
-        return
-    steps, uniforms = np.empty(len(ends) * size), np.empty(len(ends) * size)
+
+
+@njit
+def exchange(
+    rng: np.random.Generator, weights: np.ndarray, row: int, others: np.ndarray,
+    shapes: np.ndarray, rates: np.ndarray, offsets: np.ndarray, choices: np.ndarray,
+    rows: np.ndarray, apart: np.ndarray, signs: np.ndarray,
+) -> None:  # fmt: skip
+    """Multiply a row's weight by what the same category's are divided by in other rows.
+
+    A random walk of the logarithm, for one category after the other. Probabilities change only for
+    the entries ``apart``, which look up either the row or one of the others. ``signs`` are 1 for
+    those that look up the row, else -1.
+    """
+    size = len(offsets) // max(len(choices), 1)
+    products, chosen = np.empty((len(apart), size)), np.zeros(size)
+    for k in range(len(apart)):
+        i = apart[k]
+        chosen[choices[i]] += 1
+        products[k] = offsets[i * size : (i + 1) * size]
+        for t in range(len(rows)):
+            products[k] *= weights[rows[t, i] : rows[t, i] + size]
+    steps, uniforms = np.empty(size), np.empty(size)
     fill_normal(rng, 1, steps)
     fill_uniform(rng, 1, uniforms)
-    for t in range(1, len(ends)):
-        first, last = int(ends[t - 1]), int(ends[t])
-        for c in range(size):
-            total = shapes[c] + shapes[first + c : last : size].sum()
-            by = steps[t * size + c] * 2 / np.sqrt(total)
-            gain = shapes[c] * by - rates[c] * weights[c] * np.expm1(by)
-            for j in range(first + c, last, size):
-                gain -= shapes[j] * by + rates[j] * weights[j] * np.expm1(-by)
-            if np.log(uniforms[t * size + c]) < gain:
-                weights[c] = max(weights[c] * np.exp(by), TINY)
-                for j in range(first + c, last, size):
-                    weights[j] = max(weights[j] * np.exp(-by), TINY)
+    for c in range(size):
+        total = shapes[row + c] + shapes[others + c].sum()
+        total += chosen[c] * (len(apart) - chosen[c]) / max(len(apart), 1)
+        by = steps[c] * 2 / np.sqrt(total)
+        gain = shapes[row + c] * by - rates[row + c] * weights[row + c] * np.expm1(by)
+        for j in others + c:
+            gain -= shapes[j] * by + rates[j] * weights[j] * np.expm1(-by)
+        for k in range(len(apart)):
+            more = products[k, c] / products[k].sum() * np.expm1(signs[k] * by)
+            gain += signs[k] * by * (choices[apart[k]] == c) - np.log1p(more)
+        if np.log(uniforms[c]) < gain:
+            weights[row + c] = max(weights[row + c] * np.exp(by), TINY)
+            for j in others + c:
+                weights[j] = max(weights[j] * np.exp(-by), TINY)
+            products[:, c] *= np.exp(signs * by)
+
+
+@njit
+def exchange_all(
+    rng: np.random.Generator, weights: np.ndarray, starts: np.ndarray, ends: np.ndarray,
+    shapes: np.ndarray, rates: np.ndarray, offsets: np.ndarray, choices: np.ndarray,
+    there: np.ndarray, rows: np.ndarray,
+) -> None:  # fmt: skip
+    """Exchange factors between rows of two tables that nearly the same entries look up.
+
+    Such as a row for the married, and rows for husbands and wives: data hardly tell their effects
+    apart. Each row takes the rows of another table that are mostly looked up by entries of its own,
+    in a sample. If they are of nearly the same entries, factors are exchanged. Weights have no say
+    in it.
+    """
+    n, size = len(choices), len(offsets) // max(len(choices), 1)
+    some = np.arange(0, n, n // SAMPLED + 1)
+    for s in range(len(ends)):
+        for t in range(len(ends)):
+            shape = (ends[s] - starts[s]) // size, (ends[t] - starts[t]) // size
+            if s == t or (shape[0] > 1 and shape[0] * shape[1] > SAMPLED):
+                continue
+            both = np.zeros(shape)
+            for k in some:
+                if there[k]:
+                    both[(rows[s, k] - starts[s]) // size, (rows[t, k] - starts[t]) // size] += 1
+            looked_up = both.sum(axis=0)
+            for r in range(shape[0]):
+                own = both[r]
+                moved = 2 * own > looked_up if shape[0] > 1 else np.ones(shape[1], np.bool_)
+                differ = np.where(moved, looked_up - own, own).sum()
+                if not moved.any() or differ > ALIKE * own.sum():
+                    continue
+                signs = np.zeros(n)
+                for i in range(n if shape[0] > 1 else 0):
+                    if there[i]:
+                        signs[i] += rows[s, i] == starts[s] + r * size
+                        signs[i] -= moved[(rows[t, i] - starts[t]) // size]
+                apart = np.flatnonzero(signs)
+                others = starts[t] + np.flatnonzero(moved) * size
+                exchange(
+                    rng, weights, starts[s] + r * size, others, shapes, rates, offsets, choices,
+                    rows, apart, signs[apart],
+                )  # fmt: skip
 
 
 @njit
@@ -219,4 +286,9 @@ def draw_weights(
             draw_row(rng, out, row, of_row, shapes, rates, counts, uniforms, normals, factors)
         changes[first:last] = out[first:last] / old
         first, before = last, own
-    rescale(rng, out, ends, shapes, rates, size)
+    rescale(rng, out, shapes, rates, size)
+    last_of, there = ends.astype(np.int64), chosen >= 0
+    first_of = np.append(np.zeros(1, np.int64), last_of[:-1])
+    exchange_all(
+        rng, out, first_of, last_of, shapes, rates, offsets, choices, there, rows
+    )  # fmt: skip

@@ -12,29 +12,31 @@ from tests.broken import edited
 
 N, SIZE = 24, 3
 GROUP = np.arange(N) % 2
+NEARLY = np.where(np.arange(N) == 0, 1, GROUP)
+"""Groups of a third table: nearly the same."""
 SHAPE, RATE = 1.5, 2.0
 OFFSETS = np.array([12.0, 1.0, 1.0])
 """Most choose the first category."""
-PLACES = np.concatenate([np.zeros(N), SIZE * (1 + GROUP)])
-ENDS = np.array([3.0, 9.0])
+PLACES = np.concatenate([np.zeros(N), SIZE * (1 + GROUP), SIZE * (3 + NEARLY)])
+ENDS = np.array([3.0, 9.0, 15.0])
+M = 15
 
 
 def probabilities(weights):
-    """Of each entry, by a table for all and a table by group, shape (..., N, 3)."""
-    products = (
-        weights[..., None, :3] * weights[..., 3:].reshape(*weights.shape[:-1], 2, 3) * OFFSETS
-    )
-    return (products / products.sum(axis=-1, keepdims=True))[..., GROUP, :]
+    """Of each entry, by a table for all and two tables by group, shape (..., N, 3)."""
+    rows = weights.reshape(*weights.shape[:-1], 5, 3)
+    products = rows[..., :1, :] * rows[..., 1 + GROUP, :] * rows[..., 3 + NEARLY, :] * OFFSETS
+    return products / products.sum(axis=-1, keepdims=True)
 
 
 def joint_draws(kernel, replicates=20_000, absent=0):
     """Weights of the prior and choices by them; and the weights that a draw makes of these."""
     rng = np.random.default_rng(5)
-    weights = rng.gamma(SHAPE, 1 / RATE, (replicates, 9))
+    weights = rng.gamma(SHAPE, 1 / RATE, (replicates, M))
     above = rng.random((replicates, N, 1)) > np.cumsum(probabilities(weights), axis=-1)
     chosen = above.sum(axis=-1)
     offsets = np.tile(OFFSETS, N)
-    prior = np.full(9, SHAPE), np.full(9, RATE)
+    prior = np.full(M, SHAPE), np.full(M, RATE)
     after = np.empty_like(weights)
     for own, x, new in zip(weights, chosen, after, strict=True):
         seen = np.where(np.arange(N) < N - absent, x, -1.0)
@@ -51,12 +53,22 @@ def furthest(weights, chosen, after):
 
     def functions(w):
         log = np.log(w)
-        p = probabilities(w)[:, :2].reshape(len(w), -1)
-        both = (log[:, :3] + log[:, 6:]) * in_second
-        parts = [w, log, log**2, p, share * log[:, :3], both, both**2, log[:, :3] * log[:, 6:]]
+        p = probabilities(w)[:, :3].reshape(len(w), -1)
+        both = (log[:, :3] + log[:, 6:9]) * in_second
+        parts = [w, log, log**2, p, share * log[:, :3], both, both**2, log[:, :3] * log[:, 6:9]]
+        product = log[:, :3] + log[:, 6:9] + log[:, 12:]
+        parts += [
+            log[:, 6:9] * log[:, 9:12],
+            log[:, 6:9] * log[:, 12:],
+            product,
+            product**2,
+            product * share,
+            p**2,
+        ]
         return np.concatenate(parts, axis=1)
 
     difference = functions(after) - functions(weights)
+    difference = difference[:, difference.any(axis=0)]
     return np.abs(difference.mean(0) / (difference.std(0) / np.sqrt(len(weights)))).max()
 
 
@@ -121,14 +133,19 @@ TWINS = {
         "factor = standard_gamma(rng, shape + 1) / rate",
     ),
     "what one table gains another doesn't lose": (
-        "rescale",
+        "exchange",
         "weights[j] = max(weights[j] * np.exp(-by), TINY)",
         "pass",
     ),
     "moves between tables are always made": (
-        "rescale",
-        "if np.log(uniforms[t * size + c]) < gain:",
+        "exchange",
+        "if np.log(uniforms[c]) < gain:",
         "if True:",
+    ),
+    "who looks up one of both rows has no say": (
+        "exchange",
+        "gain += signs[k] * by * (choices[apart[k]] == c) - np.log1p(more)",
+        "gain += 0.0",
     ),
     "rates are those of the prior": (
         "draw_row",
@@ -166,11 +183,54 @@ TWINS = {
 @contextmanager
 def broken(name, line, other):
     """The kernel with a fault, compiled."""
-    with edited(kernels, name, {line: other}):
+    with edited(kernels, name, {line: other}), pytest.MonkeyPatch.context() as patch:
+        if name == "exchange":
+            yield exchanging(kernels.exchange)
+            return
+        # Exchanges add noise to what shows the faults of draws.
+        patch.setattr(kernels, "exchange_all", njit(lambda *_: None))
         yield njit(kernels.draw_weights.py_func)
 
 
-IN_EVERY_RUN = "rates are those of the prior", "moves between tables are always made"
+def exchanging(exchange):
+    """A draw that exchanges factors between rows that different entries look up."""
+    of_row, of_others = GROUP == 1, NEARLY == 0
+    apart = np.flatnonzero(of_row != of_others)
+    signs, rows = np.where(of_row, 1.0, -1.0)[apart], PLACES.astype(int).reshape(3, N)
+
+    def draw(rng, size, out, weights, ends, shapes, rates, chosen, places, offsets):
+        out[:] = weights
+        choices, others = chosen.astype(int), np.array([9])
+        exchange(rng, out, 6, others, shapes, rates, offsets, choices, rows, apart, signs)
+
+    return draw
+
+
+def test_exchanged_factors_leave_weights_and_choices_distributed_as_they_are():
+    assert furthest(*joint_draws(exchanging(kernels.exchange))) < 4.5
+
+
+def test_factors_are_exchanged_between_rows_of_nearly_the_same_entries(monkeypatch):
+    """Of entries that look up one of both rows, it is said which one."""
+    found = {}
+
+    def note(rng, weights, row, others, *given):
+        found[row, tuple(others)] = dict(zip(*given[-2:], strict=True))
+
+    monkeypatch.setattr(kernels, "exchange", note)
+    starts, ends = np.array([0, 3, 9]), ENDS.astype(int)
+    given = np.ones(M), starts, ends, np.ones(M), np.ones(M), np.ones(N * SIZE), np.zeros(N, int)
+    rows, there = PLACES.astype(int).reshape(3, N), np.arange(N) < N - 1
+    kernels.exchange_all.py_func(np.random.default_rng(1), *given, there, rows)
+    of_all = {(0, (3, 6)): {}, (0, (9, 12)): {}}
+    one_way, other_way = (
+        {(3, (9,)): {0: 1}, (12, (6,)): {0: 1}},
+        {(9, (3,)): {0: -1}, (6, (12,)): {0: -1}},
+    )
+    assert found == of_all | one_way | other_way
+
+
+IN_EVERY_RUN = "rates are those of the prior", "who looks up one of both rows has no say"
 """Each is compiled: of what is drawn and of what is moved, one."""
 
 
@@ -191,9 +251,9 @@ def test_absent_entries_are_left_out():
 
 def with_a_weight(kernel, tiny):
     """Draw where a category that nobody chose has hardly any weight."""
-    weights, offsets, out = np.ones(9), np.ones((N, SIZE)), np.empty(9)
+    weights, offsets, out = np.ones(M), np.ones((N, SIZE)), np.empty(M)
     weights[4], offsets[:, 1] = tiny, 1e-20
-    prior = np.ones(9), np.full(9, 1e-30)
+    prior = np.ones(M), np.full(M, 1e-30)
     rng, chosen = np.random.default_rng(2), np.zeros(N)
     kernel(rng, SIZE, out, weights, ENDS, *prior, chosen, PLACES, offsets.ravel())
     return out
@@ -210,10 +270,10 @@ def test_a_tiny_weight_is_drawn_from_what_others_are():
 
 
 def test_a_row_that_is_not_there_is_refused():
-    for place in (-1.0, 7.0):
-        places = np.full(2 * N, place)
+    for place in (-1.0, 13.0):
+        places = np.full(3 * N, place)
         with pytest.raises(IndexError, match="isn't there"):
             kernels.draw_weights(
-                np.random.default_rng(1), SIZE, np.empty(9), np.ones(9), ENDS, np.ones(9),
-                np.ones(9), np.zeros(N), places, np.ones(N * SIZE),
+                np.random.default_rng(1), SIZE, np.empty(M), np.ones(M), ENDS, np.ones(M),
+                np.ones(M), np.zeros(N), places, np.ones(N * SIZE),
             )  # fmt: skip
