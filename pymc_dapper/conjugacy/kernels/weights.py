@@ -28,7 +28,7 @@ SAMPLED = 2_000
 """So many entries say which rows of two tables the same entries look up."""
 
 ALIKE = 0.1
-"""Rows are nearly those of the same entries if at most this share is of one of them only."""
+"""How many entries may look up one of two rows only: of those of a row, and of all others."""
 
 NO_TABLE = -1
 
@@ -192,7 +192,7 @@ def exchange_all(
                 own = both[r]
                 moved = 2 * own > looked_up if shape[0] > 1 else np.ones(shape[1], np.bool_)
                 differ = np.where(moved, looked_up - own, own).sum()
-                if not moved.any() or differ > ALIKE * own.sum():
+                if not moved.any() or differ > ALIKE * min(own.sum(), (looked_up - own).sum()):
                     continue
                 signs = np.zeros(n)
                 for i in range(n if shape[0] > 1 else 0):

@@ -210,8 +210,8 @@ def test_exchanged_factors_leave_weights_and_choices_distributed_as_they_are():
     assert furthest(*joint_draws(exchanging(kernels.exchange))) < 4.5
 
 
-def test_factors_are_exchanged_between_rows_of_nearly_the_same_entries(monkeypatch):
-    """Of entries that look up one of both rows, it is said which one."""
+def exchanged(monkeypatch, third):
+    """Between which rows factors are exchanged, and the signs of entries of one of them only."""
     found = {}
 
     def note(rng, weights, row, others, *given):
@@ -220,14 +220,24 @@ def test_factors_are_exchanged_between_rows_of_nearly_the_same_entries(monkeypat
     monkeypatch.setattr(kernels, "exchange", note)
     starts, ends = np.array([0, 3, 9]), ENDS.astype(int)
     given = np.ones(M), starts, ends, np.ones(M), np.ones(M), np.ones(N * SIZE), np.zeros(N, int)
-    rows, there = PLACES.astype(int).reshape(3, N), np.arange(N) < N - 1
+    rows, there = np.array([0 * GROUP, 3 + SIZE * GROUP, 9 + SIZE * third]), np.arange(N) < N - 1
     kernels.exchange_all.py_func(np.random.default_rng(1), *given, there, rows)
-    of_all = {(0, (3, 6)): {}, (0, (9, 12)): {}}
-    one_way, other_way = (
-        {(3, (9,)): {0: 1}, (12, (6,)): {0: 1}},
-        {(9, (3,)): {0: -1}, (6, (12,)): {0: -1}},
-    )
-    assert found == of_all | one_way | other_way
+    return found
+
+
+OF_ALL = {(0, (3, 6)): {}, (0, (9, 12)): {}}
+
+
+def test_factors_are_exchanged_between_rows_of_nearly_the_same_entries(monkeypatch):
+    found = exchanged(monkeypatch, NEARLY)
+    one_way = {(3, (9,)): {0: 1}, (12, (6,)): {0: 1}}
+    other_way = {(9, (3,)): {0: -1}, (6, (12,)): {0: -1}}
+    assert found == OF_ALL | one_way | other_way
+
+
+def test_a_row_of_nearly_all_exchanges_no_factors(monkeypatch):
+    """All that differ from it look up one of the rows only."""
+    assert exchanged(monkeypatch, (np.arange(N) == 0).astype(int)) == OF_ALL
 
 
 IN_EVERY_RUN = "rates are those of the prior", "who looks up one of both rows has no say"
