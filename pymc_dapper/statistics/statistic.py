@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from pytensor.graph import Variable
@@ -51,32 +51,34 @@ class Statistic:
 
     def __mul__(self, factor: Any) -> "Statistic":
         """Multiply by a public number."""
-        number = _public_number(factor)
-        sensitivity = self._sensitivity_over(1 / number)
+        sensitivity = self._sensitivity_over(1 / _public_number(factor))
         return Statistic(self.value * np.asarray(factor), sensitivity, self.n_records)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: Any) -> "Statistic":
         """Divide by a public number."""
-        number = _public_number(divisor)
-        sensitivity = self._sensitivity_over(number)
+        sensitivity = self._sensitivity_over(_public_number(divisor))
         return Statistic(self.value / np.asarray(divisor), sensitivity, self.n_records)
 
     def __neg__(self) -> "Statistic":
         """Change the sign."""
         return self * -1
 
+    @property
+    def type(self) -> NoReturn:
+        """Say what to give to PyMC, whose Deterministic asks for a variable's type."""
+        raise AttributeError("a statistic isn't a variable: give its .value, as in table.value")
+
     def _sensitivity_over(self, divisor: Fraction) -> Sensitivities:
         """Sensitivity after division; refuses a mean of records whose number isn't public."""
         sensitivity = self.sensitivity.times(1 / divisor)
-        if self.n_records in (None, 0, 1) or not math.isclose(
-            abs(divisor), self.n_records, rel_tol=1e-12
-        ):
+        n = self.n_records
+        if not n or n == 1 or not math.isclose(abs(divisor), n, rel_tol=1e-12):
             return sensitivity
         if self.sensitivity.neighbours != "replace":
             raise ValueError(
-                f"a statistic of {self.n_records} records is divided by their number, which isn't "
+                f"a statistic of {n} records is divided by their number, which isn't "
                 "public with neighbours='add_remove', so the sensitivity of the result isn't "
                 "known. Release the statistic as it is, and the number of records with its own "
                 "noise; or use neighbours='replace' if their number is public"

@@ -376,6 +376,14 @@ def test_symbolic_and_numerical_values_agree(statistic):
     assert symbolic.sensitivity == numerical.sensitivity
 
 
+def test_a_deterministic_of_a_statistic_is_told_to_take_its_value():
+    table = counts(pt.as_tensor([0, 1, 1, 3]), 4)
+    with pm.Model():
+        with pytest.raises(AttributeError, match=r"isn't a variable: give its \.value"):
+            pm.Deterministic("table", table)
+        assert pm.Deterministic("table", table.value).type.shape == (4,)
+
+
 def test_a_symbolic_statistic_is_no_array():
     with pytest.raises(TypeError, match=r"no numbers yet.*of its \.value"):
         np.asarray(counts(pt.lvector(), 4))
