@@ -480,10 +480,9 @@ class Publication:
         ValueError
             If they can't; the message names the rule.
         """
-        if self.suppresses and released.size and np.all(np.isneginf(released)):
+        if self.suppresses and released.size > 1 and np.all(np.isneginf(released)):
             raise ValueError(
-                f"'{name}': all {released.size} entries are suppressed, so there is nothing to "
-                "fit a model to"
+                f"'{name}': all {released.size} entries are suppressed: nothing is told"
             )
 
         def look(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:

@@ -44,18 +44,19 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
     if not asked or len(set(asked)) != len(asked):
         raise ValueError(f"columns must be different names, one at least, got {asked}")
     posterior = group(idata, "posterior").to_dataset()
+    # Beside tables, in a model of one's own, a share may be one of some people only.
+    tabled = any(f"p_{column}" in posterior for column in asked)
     for name, share in posterior.data_vars.items():
-        if str(name).startswith("share_") and {*asked} <= {*share.dims}:
-            others = [x for x in share.dims if x not in (*DRAWS, *asked)]
-            return share.sum(others).transpose(*DRAWS, *asked)
+        if not tabled and str(name).startswith("share_") and {*asked} <= {*share.dims}:
+            return share.sum({*share.dims} - {*DRAWS, *asked}).transpose(*DRAWS, *asked)
     tables: dict[str, xr.DataArray] = {}
     left = list(asked)
     while left:
         column = left.pop()
-        if f"p_{column}" not in posterior:
-            known = ", ".join(str(x)[2:] for x in posterior.data_vars if str(x).startswith("p_"))
+        if f"p_{column}" not in posterior or column not in posterior[f"p_{column}"].dims:
+            known = ", ".join(str(x) for x in posterior.dims if f"p_{x}" in posterior)
             told = f"It has those of {known}" if known else "Count synthetic people instead"
-            missing = f"idata has no 'p_{column}', and no table of all these columns"
+            missing = f"idata has no 'p_{column}' with dim '{column}', and no table of all columns"
             raise ValueError(f"columns: {missing}. {told}")
         tables[column] = posterior[f"p_{column}"]
         left += [str(x) for x in tables[column].dims if x not in (*DRAWS, *tables, *left)]

@@ -424,9 +424,11 @@ def _check_dims(queries: Sequence[Query]) -> None:
             labels = query.coords.get(dim)
             first, first_length, first_labels = seen.setdefault(dim, (query.name, length, labels))
             if length != first_length or labels != first_labels:
+                same = labels and first_labels and set(labels) == set(first_labels)
+                told = "its labels in another order" if same else "other labels, or another length,"
                 raise ValueError(
-                    f"'{query.name}': dim '{dim}' has other labels, or another length, than in "
-                    f"'{first}'. Give dims that differ different names"
+                    f"'{query.name}': dim '{dim}' has {told} than in '{first}'. Put labels and "
+                    "values in one order, and give dims that differ different names"
                 )
 
 

@@ -39,7 +39,25 @@ def test_shares_of_latent_classes():
 
 
 def test_columns_without_a_table_are_refused():
-    with pytest.raises(ValueError, match=r"no 'p_race', .*\. It has those of a, b"):
+    with pytest.raises(ValueError, match=r"no 'p_race' with dim 'race', .*\. It has those of a, b"):
         shares(result(a=("a",), b=("a", "b")), ["a", "race"])
     with pytest.raises(ValueError, match="different names, one at least"):
         shares(result(a=("a",)), ["a", "a"])
+
+
+def test_a_share_of_some_people_is_not_taken_for_the_joint_one():
+    # A Deterministic of a model of one's own: the ill among those of each age.
+    idata = result(a=("a",), b=("a", "b"))
+    expected = shares(idata, ["a", "b"])
+    post = idata.posterior.to_dataset()
+    idata = xr.DataTree.from_dict({"posterior": post.assign({"share_b": post["p_b"]})})
+    xr.testing.assert_allclose(shares(idata, ["a", "b"]), expected)
+
+
+def test_a_probability_without_the_columns_dim_is_refused():
+    idata = result(a=("a",), b=("a", "b"))
+    post = idata.posterior.to_dataset()
+    post["p_b"] = post["p_b"].sum("b")
+    idata = xr.DataTree.from_dict({"posterior": post})
+    with pytest.raises(ValueError, match=r"no 'p_b' with dim 'b', .*\. It has those of a$"):
+        shares(idata, ["b"])

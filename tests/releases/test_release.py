@@ -4,6 +4,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 import pytest
+from scipy.stats import norm
 
 import pymc_dapper as pmd
 from pymc_dapper import Query, Release
@@ -238,3 +239,28 @@ def test_a_budget_that_the_queries_contradict_is_refused(mechanisms, budget, mes
     else:
         with pytest.raises(ValueError, match=message):
             Release(queries, budget)
+
+
+def test_a_dim_whose_labels_come_in_another_order_is_told_so():
+    noise = pmd.GaussianMechanism(1)
+    one = Query("one", [1, 2], noise, ["sex"], {"sex": ["f", "m"]})
+    with pytest.raises(ValueError, match=r"'two': .* its labels in another order than in 'one'"):
+        Release([one, Query("two", [2, 1], noise, ["sex"], {"sex": ["m", "f"]})])
+    for labels in ({"sex": ["f", "d"]}, None):
+        with pytest.raises(ValueError, match=r"'two': .* other labels, or another length, than in"):
+            Release([one, Query("two", [2, 1], noise, ["sex"], labels)])
+
+
+def test_a_single_suppressed_count_is_used_beside_others():
+    noise = pmd.GaussianMechanism(2.0)
+    sex = Query("sexes", [11, 8], noise, ["sex"])
+    few = Query("ill", np.ma.masked, noise.published_if(">=", 5))
+    with pm.Model() as model:
+        a, b = (pm.Bernoulli(name, 0.5, shape=20) for name in "ab")
+        release = Release([sex, few])
+        release["sexes"].potential(pt.stack([a.sum(), 20 - a.sum()]))
+        release["ill"].potential((a * b).sum())
+    at = {"a": np.ones(20, dtype=int), "b": np.arange(20) < 7}
+    found = model.compile_fn(model["ill"], inputs=[model["a"], model["b"]], point_fn=False)
+    expected = norm.logcdf(5, loc=7, scale=2)
+    np.testing.assert_allclose(found(at["a"], at["b"].astype(int)), expected)

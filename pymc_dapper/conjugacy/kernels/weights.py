@@ -289,6 +289,4 @@ def draw_weights(
     rescale(rng, out, shapes, rates, size)
     last_of, there = ends.astype(np.int64), chosen >= 0
     first_of = np.append(np.zeros(1, np.int64), last_of[:-1])
-    exchange_all(
-        rng, out, first_of, last_of, shapes, rates, offsets, choices, there, rows
-    )  # fmt: skip
+    exchange_all(rng, out, first_of, last_of, shapes, rates, offsets, choices, there, rows)
