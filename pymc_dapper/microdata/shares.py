@@ -44,11 +44,13 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
     if not asked or len(set(asked)) != len(asked):
         raise ValueError(f"columns must be different names, one at least, got {asked}")
     posterior = group(idata, "posterior").to_dataset()
-    # Beside tables, in a model of one's own, a share may be one of some people only.
+    # In a model of one's own, a share may be one of some people only.
     tabled = any(f"p_{column}" in posterior for column in asked)
     for name, share in posterior.data_vars.items():
-        if not tabled and str(name).startswith("share_") and {*asked} <= {*share.dims}:
-            return share.sum({*share.dims} - {*DRAWS, *asked}).transpose(*DRAWS, *asked)
+        cells = {*share.dims} - {*DRAWS}
+        of_people = not tabled and str(name).startswith("share_") and {*asked} <= cells
+        if of_people and share.sum(cells).max() < 1 + 1e-9:
+            return share.sum(cells - {*asked}).transpose(*DRAWS, *asked)
     tables: dict[str, xr.DataArray] = {}
     left = list(asked)
     while left:
@@ -60,6 +62,6 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
             raise ValueError(f"columns: {missing}. {told}")
         tables[column] = posterior[f"p_{column}"]
         left += [str(x) for x in tables[column].dims if x not in (*DRAWS, *tables, *left)]
-    others = [column for column in tables if column not in asked]
+    others = {*tables} - {*asked}
     # Summed in an order that keeps tables small.
     return xr.dot(*tables.values(), dim=others, optimize=True).transpose(*DRAWS, *asked)

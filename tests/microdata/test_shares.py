@@ -36,6 +36,10 @@ def test_shares_of_latent_classes():
     post = idata.posterior
     expected = (post["p_z"] * post["p_a"] * post["p_b"]).sum("z")
     xr.testing.assert_allclose(shares(idata, ["a", "b"]), expected)
+    # Without tables, it isn't joint either: those of each a add up to one.
+    idata = xr.DataTree.from_dict({"posterior": xr.Dataset({"share_b": post["p_b"]})})
+    with pytest.raises(ValueError, match=r"no table of all columns\. Count synthetic people"):
+        shares(idata, ["a", "b"])
 
 
 def test_columns_without_a_table_are_refused():
