@@ -480,9 +480,11 @@ class Publication:
         ValueError
             If they can't; the message names the rule.
         """
+        # A single hidden count says that few were there, beside other releases.
         if self.suppresses and released.size > 1 and np.all(np.isneginf(released)):
             raise ValueError(
-                f"'{name}': all {released.size} entries are suppressed: nothing is told"
+                f"'{name}': all {released.size} entries are suppressed, so there is nothing to "
+                "fit a model to"
             )
 
         def look(rule: Rule, span: Span, grid: float | None, hidden: Value) -> None:

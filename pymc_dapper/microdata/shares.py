@@ -58,10 +58,10 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
         if f"p_{column}" not in posterior or column not in posterior[f"p_{column}"].dims:
             known = ", ".join(str(x) for x in posterior.dims if f"p_{x}" in posterior)
             told = f"It has those of {known}" if known else "Count synthetic people instead"
-            missing = f"idata has no 'p_{column}' with dim '{column}', and no table of all columns"
-            raise ValueError(f"columns: {missing}. {told}")
+            missing = f"no 'p_{column}' with dim '{column}', and no table of all columns"
+            raise ValueError(f"columns: idata has {missing}. {told}")
         tables[column] = posterior[f"p_{column}"]
         left += [str(x) for x in tables[column].dims if x not in (*DRAWS, *tables, *left)]
-    others = {*tables} - {*asked}
-    # Summed in an order that keeps tables small.
-    return xr.dot(*tables.values(), dim=others, optimize=True).transpose(*DRAWS, *asked)
+    # Summed over all others, in an order that keeps tables small.
+    joint = xr.dot(*tables.values(), dim={*tables} - {*asked}, optimize=True)
+    return joint.transpose(*DRAWS, *asked)

@@ -25,10 +25,16 @@ TOO_SMALL = 1e-100
 """Products of a smaller weight have too few digits to be divided by it."""
 
 SAMPLED = 2_000
-"""So many entries say which rows of two tables the same entries look up."""
+"""A sample of so many entries says which rows of two tables are looked up together.
+
+Two tables of more pairs of rows exchange no factors.
+"""
 
 ALIKE = 0.1
-"""How many entries may look up one of two rows only: of those of a row, and of all others."""
+"""Rows are of nearly the same entries if at most this share differs.
+
+The share of the row's entries, and of all other entries.
+"""
 
 NO_TABLE = -1
 
@@ -173,8 +179,8 @@ def exchange_all(
 
     Such as a row for the married, and rows for husbands and wives: data hardly tell their effects
     apart. Each row takes the rows of another table that are mostly looked up by entries of its own,
-    in a sample. If they are of nearly the same entries, factors are exchanged. Weights have no say
-    in it.
+    in a sample. If they are of nearly the same entries, factors are exchanged. Which rows these are
+    doesn't depend on weights, so the moves are exact.
     """
     n, size = len(choices), len(offsets) // max(len(choices), 1)
     some = np.arange(0, n, n // SAMPLED + 1)
@@ -188,8 +194,7 @@ def exchange_all(
                 if there[k]:
                     both[(rows[s, k] - starts[s]) // size, (rows[t, k] - starts[t]) // size] += 1
             looked_up = both.sum(axis=0)
-            for r in range(shape[0]):
-                own = both[r]
+            for r, own in enumerate(both):
                 moved = 2 * own > looked_up if shape[0] > 1 else np.ones(shape[1], np.bool_)
                 differ = np.where(moved, looked_up - own, own).sum()
                 if not moved.any() or differ > ALIKE * min(own.sum(), (looked_up - own).sum()):
