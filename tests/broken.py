@@ -75,9 +75,7 @@ ONE_COLUMN_FORGOTTEN = {
 
 # By cell: look up the cell of another value when records are counted.
 ONE_VALUE_LATER = {
-    "own = tables.cells[np.uint64(place_of(tables, t, values, i))]": (
-        "own = tables.cells[np.uint64((place_of(tables, t, values, i) + 1) % len(tables.cells))]"
-    ),
+    "counts[np.uint64(own)] += 1": ("counts[np.uint64((own + 1) % n_cells)] += 1"),
 }
 
 # Forget all factors but the separable ones.

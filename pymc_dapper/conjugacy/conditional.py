@@ -131,7 +131,7 @@ def _read_conditional(
         # Of thetas, the outputs need no more than the shapes.
         ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
     to_values = view.forward(parameters)
-    outputs = rebuild([x.astype("float64") for x in outputs], ones)
+    outputs = rebuild(outputs, ones)
     graphs = [*outputs, *to_values]
     return Conditional(
         view=view,
@@ -167,7 +167,7 @@ def _read_family(
     else:
         [theta], [prior] = thetas, priors
         outputs, of = _add_to_prior(prior, children, theta, shapes[0])
-    return list(outputs), children, of
+    return [x.astype("float64") for x in outputs], children, of
 
 
 def _add_to_prior(

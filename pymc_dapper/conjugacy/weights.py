@@ -12,6 +12,7 @@ Journal of Computational and Graphical Statistics 21(1).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -48,15 +49,15 @@ def categories_of(model: Model, rv: TensorVariable) -> set[str]:
 
 def log_density(
     theta: np.ndarray, weights: np.ndarray, ends: np.ndarray, shapes: np.ndarray,
-    rates: np.ndarray, chosen: np.ndarray, places: np.ndarray, offsets: np.ndarray,
+    rates: np.ndarray, chosen: np.ndarray, looked_up: np.ndarray, offsets: np.ndarray,
 ) -> float:  # fmt: skip
     """Log-density of weights, up to a constant; arguments as those of :func:`draw_weights`."""
-    n = len(chosen)
-    products = offsets.reshape(n, -1).copy()
-    for of_table in places.reshape(len(ends), n).astype(np.int64):
-        products *= theta.ravel()[of_table[:, None] + np.arange(products.shape[1])]
+    table = theta.reshape(ends[-1], -1)
+    products = offsets.reshape(-1, table.shape[1]) * np.ones((len(chosen), 1))
+    for rows in looked_up.reshape(len(ends), -1):
+        products *= table[rows]
     there = chosen >= 0
-    taken = products[np.flatnonzero(there), chosen[there].astype(np.int64)]
+    taken = products[np.flatnonzero(there), chosen[there]]
     prior = (shapes - 1) * np.log(theta) - rates * theta
     return float(prior.sum() + np.log(taken / products[there].sum(axis=1)).sum())
 
@@ -71,7 +72,7 @@ def _draw(
 
 WEIGHTS = Family(
     "gamma (with exponential variables)",
-    ("weights", "ends", "shapes", "rates", "chosen", "places", "offsets"),
+    ("weights", "ends", "shapes", "rates", "chosen", "looked_up", "offsets"),
     _draw,
     log_density,
     kernel=draw_weights,
@@ -119,24 +120,26 @@ def read_weights(
     if rv in present:
         [n_present] = view.at_values([present[rv]])
         chosen = pt.switch(pt.arange(n) < n_present, chosen, -1)
-    sizes = [prod(theta.type.shape) for theta in thetas]
-    starts = dict(zip(thetas, np.cumsum([0, *sizes[:-1]]), strict=True))
+    ends = np.cumsum([prod(theta.type.shape[:-1]) for theta in thetas])
+    starts = dict(zip(thetas, [0, *ends[:-1]], strict=True))
     in_order = sorted(lookups, key=lambda lookup: starts[lookup.theta])
-    places = [starts[x.theta] + n_categories * x.row for x in in_order]
+    rows = [starts[x.theta] + x.row for x in in_order]
     shapes, rates = [], []
     for rv, theta in parameters.items():
         _, of_prior = read_prior(priors[rv.name].op, priors[rv.name].parameters)
         shape, rate = (pt.broadcast_to(x, theta.type.shape).ravel() for x in of_prior)
         shapes.append(shape)
         rates.append(rate)
+    by_entry = offsets.type.ndim == 2 and not offsets.type.broadcastable[0]
+    real, whole = (partial(pt.cast, dtype=dtype) for dtype in ("float64", "int64"))
     outputs = [
-        pt.concatenate([x.ravel() for x in view.at_values(list(parameters))]),
-        pt.constant(np.cumsum(sizes)),
-        pt.concatenate(shapes),
-        pt.concatenate(rates),
-        chosen,
-        pt.concatenate([pt.broadcast_to(x, (n,)) for x in places]),
-        pt.broadcast_to(offsets, (n, n_categories)).ravel(),
+        real(pt.concatenate([x.ravel() for x in view.at_values(list(parameters))])),
+        whole(ends),
+        real(pt.concatenate(shapes)),
+        real(pt.concatenate(rates)),
+        whole(chosen),
+        whole(pt.concatenate([pt.broadcast_to(x, (n,)) for x in rows])),
+        real(pt.broadcast_to(offsets, (n if by_entry else 1, n_categories)).ravel()),
     ]
     return outputs, children
 

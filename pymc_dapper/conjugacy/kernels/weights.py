@@ -1,8 +1,9 @@
 """Draws of weights of categories, in compiled code.
 
-For what they are, see `pymc_dapper.conjugacy.weights`. A draw has three parts. An exponential
-variable is drawn for each entry. Weights are drawn given these, table by table, or mirrored; those
-that nearly all have chosen also move with these variables. At last, weights move together where
+For what they are, see `pymc_dapper.conjugacy.weights`. Entries that look up the same rows and chose
+the same are taken as one, of so many *times*. Then a draw has three parts. An exponential variable
+is drawn for each entry. Weights are drawn given these, table by table, or mirrored; those that
+nearly all have chosen also move with these variables. At last, weights move together where
 probabilities stay as they are, or nearly so.
 
 Yu, Y., and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
@@ -12,7 +13,7 @@ Computational and Graphical Statistics 20(3).
 import numpy as np
 from numba import njit
 
-from pymc_dapper.backend.draws import fill_exponential, fill_normal, fill_uniform, standard_gamma
+from pymc_dapper.backend.draws import fill_normal, fill_uniform, standard_gamma
 from pymc_dapper.conjugacy.kernels.families import TINY
 
 FEW = 3.0
@@ -37,6 +38,56 @@ The share of the row's entries, and of all other entries.
 """
 
 NO_TABLE = -1
+
+MOST_KEYS = 2.0**62
+"""Entries of more possible kinds are taken one by one: a kind's number needs 63 bits."""
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplied by it, numbers that are near to each other are far apart (Fibonacci hashing)."""
+
+
+@njit
+def numbered(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Give keys numbers from 0 on, equal ones the same.
+
+    Returns each key's number, and where each number is first. Negative keys have none: -1. It is a
+    hash table with open addressing.
+    """
+    bits = 1
+    while 2**bits < 2 * len(keys):
+        bits += 1
+    shift, last = np.uint64(64 - bits), 2**bits - 1
+    found, first = np.full(2**bits, -1, np.int32), np.empty(len(keys), np.int64)
+    numbers, n = np.full(len(keys), -1), 0
+    for i in range(len(keys)):
+        if keys[i] < 0:
+            continue
+        at = np.int64((np.uint64(keys[i]) * GOLDEN) >> shift)
+        while found[at] >= 0 and keys[first[found[at]]] != keys[i]:
+            at = (at + 1) & last
+        if found[at] < 0:
+            found[at], first[n] = n, i
+            n += 1
+        numbers[i] = found[at]
+    return numbers, first[:n]
+
+
+@njit
+def kinds(chosen: np.ndarray, rows: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
+    """Give entries the same key that look up the same rows and chose the same; others another.
+
+    Those that chose nothing have a negative one.
+    """
+    keys, n_keys, start = chosen.copy(), float(size), 0
+    for t in range(len(ends)):
+        n_rows, own = ends[t] - start, rows[t]
+        n_keys *= n_rows
+        for i in range(len(keys)):
+            if not 0 <= own[i] - start < n_rows:
+                raise IndexError("a row of weights is looked up that isn't there")
+            keys[i] = keys[i] * n_rows + own[i] - start
+        start = ends[t]
+    return keys if n_keys < MOST_KEYS else np.where(chosen < 0, -1, np.arange(len(chosen)))
 
 
 @njit
@@ -132,36 +183,33 @@ def rescale(
 @njit
 def exchange(
     rng: np.random.Generator, weights: np.ndarray, row: int, others: np.ndarray,
-    shapes: np.ndarray, rates: np.ndarray, offsets: np.ndarray, choices: np.ndarray,
-    rows: np.ndarray, apart: np.ndarray, signs: np.ndarray,
+    shapes: np.ndarray, rates: np.ndarray, products: np.ndarray, choices: np.ndarray,
+    times: np.ndarray, signs: np.ndarray,
 ) -> None:  # fmt: skip
     """Multiply a row's weight by what the same category's are divided by in other rows.
 
     A random walk of the logarithm, for one category after the other. Probabilities change only for
-    the entries ``apart``, which look up either the row or one of the others. ``signs`` are 1 for
-    those that look up the row, else -1.
+    entries that look up either the row or one of the others. Of these are ``products``, shape
+    (entries, categories), ``choices``, ``times``, and ``signs``: 1 for those that look up the row,
+    else -1.
     """
-    size = len(offsets) // max(len(choices), 1)
-    products, chosen = np.empty((len(apart), size)), np.zeros(size)
-    for k in range(len(apart)):
-        i = apart[k]
-        chosen[choices[i]] += 1
-        products[k] = offsets[i * size : (i + 1) * size]
-        for t in range(len(rows)):
-            products[k] *= weights[rows[t, i] : rows[t, i] + size]
+    size = products.shape[1]
+    chosen = np.zeros(size)
+    for k in range(len(choices)):
+        chosen[choices[k]] += times[k]
     steps, uniforms = np.empty(size), np.empty(size)
     fill_normal(rng, 1, steps)
     fill_uniform(rng, 1, uniforms)
     for c in range(size):
         total = shapes[row + c] + shapes[others + c].sum()
-        total += chosen[c] * (len(apart) - chosen[c]) / max(len(apart), 1)
+        total += chosen[c] * (chosen.sum() - chosen[c]) / max(chosen.sum(), 1)
         by = steps[c] * 2 / np.sqrt(total)
         gain = shapes[row + c] * by - rates[row + c] * weights[row + c] * np.expm1(by)
         for j in others + c:
             gain -= shapes[j] * by + rates[j] * weights[j] * np.expm1(-by)
-        for k in range(len(apart)):
+        for k in range(len(choices)):
             more = products[k, c] / products[k].sum() * np.expm1(signs[k] * by)
-            gain += signs[k] * by * (choices[apart[k]] == c) - np.log1p(more)
+            gain += times[k] * (signs[k] * by * (choices[k] == c) - np.log1p(more))
         if np.log(uniforms[c]) < gain:
             weights[row + c] = max(weights[row + c] * np.exp(by), TINY)
             for j in others + c:
@@ -171,9 +219,9 @@ def exchange(
 
 @njit
 def exchange_all(
-    rng: np.random.Generator, weights: np.ndarray, starts: np.ndarray, ends: np.ndarray,
-    shapes: np.ndarray, rates: np.ndarray, offsets: np.ndarray, choices: np.ndarray,
-    there: np.ndarray, rows: np.ndarray,
+    rng: np.random.Generator, weights: np.ndarray, ends: np.ndarray, shapes: np.ndarray,
+    rates: np.ndarray, offsets: np.ndarray, choices: np.ndarray, times: np.ndarray,
+    rows: np.ndarray, some: np.ndarray,
 ) -> None:  # fmt: skip
     """Exchange factors between rows of two tables that nearly the same entries look up.
 
@@ -182,51 +230,52 @@ def exchange_all(
     in a sample. If they are of nearly the same entries, factors are exchanged. Which rows these are
     doesn't depend on weights, so the moves are exact.
     """
-    n, size = len(choices), len(offsets) // max(len(choices), 1)
-    some = np.arange(0, n, n // SAMPLED + 1)
+    m, size = offsets.shape
     for s in range(len(ends)):
         for t in range(len(ends)):
-            shape = (ends[s] - starts[s]) // size, (ends[t] - starts[t]) // size
+            starts = ends[s - 1] if s else 0, ends[t - 1] if t else 0
+            shape = ends[s] - starts[0], ends[t] - starts[1]
             if s == t or (shape[0] > 1 and shape[0] * shape[1] > SAMPLED):
                 continue
             both = np.zeros(shape)
-            for k in some:
-                if there[k]:
-                    both[(rows[s, k] - starts[s]) // size, (rows[t, k] - starts[t]) // size] += 1
+            for k in range(some.shape[1]):
+                both[some[s, k] - starts[0], some[t, k] - starts[1]] += 1
             looked_up = both.sum(axis=0)
             for r, own in enumerate(both):
                 moved = 2 * own > looked_up if shape[0] > 1 else np.ones(shape[1], np.bool_)
                 differ = np.where(moved, looked_up - own, own).sum()
                 if not moved.any() or differ > ALIKE * min(own.sum(), (looked_up - own).sum()):
                     continue
-                signs = np.zeros(n)
-                for i in range(n if shape[0] > 1 else 0):
-                    if there[i]:
-                        signs[i] += rows[s, i] == starts[s] + r * size
-                        signs[i] -= moved[(rows[t, i] - starts[t]) // size]
+                signs = np.zeros(m)
+                for k in range(m if shape[0] > 1 else 0):
+                    signs[k] += rows[s, k] - starts[0] == r
+                    signs[k] -= moved[rows[t, k] - starts[1]]
                 apart = np.flatnonzero(signs)
-                others = starts[t] + np.flatnonzero(moved) * size
+                of_apart = rows[:, apart]
+                products = offsets[apart]
+                multiply(products, weights, of_apart, NO_TABLE)
+                others = (starts[1] + np.flatnonzero(moved)) * size
                 exchange(
-                    rng, weights, starts[s] + r * size, others, shapes, rates, offsets, choices,
-                    rows, apart, signs[apart],
+                    rng, weights, (starts[0] + r) * size, others, shapes, rates, products,
+                    choices[apart], times[apart], signs[apart],
                 )  # fmt: skip
 
 
 @njit
 def multiply(products: np.ndarray, weights: np.ndarray, rows: np.ndarray, left_out: int) -> None:
     """Multiply each entry's product of each category by its weights in all tables but one."""
-    size = len(products) // max(rows.shape[1], 1)
-    for i in range(rows.shape[1]):
+    m, size = products.shape
+    for k in range(m):
         for t in range(len(rows)):
             if t != left_out:
                 for c in range(size):
-                    products[i * size + c] *= weights[rows[t, i] + c]
+                    products[k, c] *= weights[rows[t, k] * size + c]
 
 
 @njit
 def draw_weights(
-    rng: np.random.Generator, width: int, out: np.ndarray, weights: np.ndarray, ends: np.ndarray,
-    shapes: np.ndarray, rates: np.ndarray, chosen: np.ndarray, places: np.ndarray,
+    rng: np.random.Generator, size: int, out: np.ndarray, weights: np.ndarray, ends: np.ndarray,
+    shapes: np.ndarray, rates: np.ndarray, chosen: np.ndarray, looked_up: np.ndarray,
     offsets: np.ndarray,
 ) -> None:  # fmt: skip
     """Draw weights of categories, table by table, given an exponential variable for each entry.
@@ -236,62 +285,68 @@ def draw_weights(
 
     Parameters
     ----------
+    size : int
+        Number of categories.
     weights : ndarray of float64, shape (m,)
         All tables as they are, flat, one after the other.
-    ends : ndarray of float64, shape (number of tables,)
-        Where each of them ends.
+    ends : ndarray of int, shape (number of tables,)
+        The row at which each of them ends, all rows being numbered from 0 on.
     shapes, rates : ndarray of float64, shape (m,)
         Of their gamma priors.
-    chosen : ndarray of float64, shape (n,)
-        The category of each entry; below 0 for none.
-    places : ndarray of float64, shape (number of tables * n,)
-        For each table, where the row starts that each entry looks up.
-    offsets : ndarray of float64, shape (n * number of categories,)
-        For each entry and category, the product of all that isn't drawn.
+    chosen : ndarray of int, shape (n,)
+        The category of each entry; -1 for none.
+    looked_up : ndarray of int, shape (number of tables * n,)
+        For each table, the number of the row that each entry looks up.
+    offsets : ndarray of float64, shape (n * size,) or (size,)
+        For each entry and category, the product of all that isn't drawn; or for all entries.
     """
     n = len(chosen)
-    size = len(offsets) // max(n, 1)
     out[:] = weights
-    products, counts = offsets.copy(), np.zeros(len(out))
-    rows = places.astype(np.int64).reshape((len(ends), n))
-    choices = np.maximum(chosen.astype(np.int64), 0)  # of those with none, nothing is counted
-    for own in rows:
-        for i in range(n):
-            if not 0 <= own[i] <= len(weights) - size:
-                raise IndexError("a row of weights is looked up that isn't there")
-            if chosen[i] >= 0:
-                counts[own[i] + choices[i]] += 1
+    of_entries = looked_up.reshape((len(ends), n))
+    keys = kinds(chosen, of_entries, ends, size)
+    if len(offsets) > size:
+        keys = np.where(keys < 0, -1, np.arange(n))
+    numbers, first = numbered(keys)
+    m, rows, choices = len(first), of_entries[:, first], chosen[first]
+    times, counts = np.zeros(m), np.zeros(len(out))
+    for k in numbers:
+        if k >= 0:
+            times[k] += 1
+    fixed = offsets.reshape((-1, size))
+    fixed = fixed[first] if len(fixed) > 1 else np.ones((m, 1)) * fixed
+    products = fixed.copy()
     multiply(products, out, rows, NO_TABLE)
-    per_total, uniforms, normals = np.empty(n), np.empty(2 * len(out)), np.empty(len(out))
+    for own in rows:
+        for k in range(m):
+            counts[own[k] * size + choices[k]] += times[k]
+    per_total, uniforms, normals = np.empty(m), np.empty(2 * len(out)), np.empty(len(out))
     fill_normal(rng, 1, normals)
-    fill_exponential(rng, 1, per_total)
     fill_uniform(rng, 1, uniforms)
-    for i in range(n):
-        total = products[i * size : (i + 1) * size].sum()
-        per_total[i] = per_total[i] / total if chosen[i] >= 0 else 0.0
+    for k in range(m):  # a sum of so many exponential variables
+        per_total[k] = standard_gamma(rng, times[k]) / products[k].sum()
     # What products are yet to be multiplied by (new weights of the table before, by the old ones),
     # and what exponential variables are yet to be divided by.
-    changes, factors, first, before = np.ones(len(out)), np.ones(len(out)), 0, rows[0]
+    changes, factors, start, before = np.ones(len(out)), np.ones(len(out)), 0, rows[0]
     for t in range(len(ends)):
-        last, own = int(ends[t]), rows[t]
-        old = out[first:last].copy()
+        first_of, last_of, own = start * size, ends[t] * size, rows[t]
+        old = out[first_of:last_of].copy()
         if old.min() < TOO_SMALL:
-            products[:], changes[:], old[:] = offsets, 1.0, 1.0
+            products[:], changes[:], old[:] = fixed, 1.0, 1.0
             multiply(products, out, rows, t)
-        exposures = np.zeros((last - first, size))
-        for i in range(n):
-            per_total[i] /= factors[before[i] + choices[i]]
-            of_choice = exposures[own[i] - first + choices[i]]
+        exposures = np.zeros((last_of - first_of, size))
+        for k in range(m):
+            per_total[k] /= factors[before[k] * size + choices[k]]
+            of_choice = exposures[(own[k] - start) * size + choices[k]]
             for c in range(size):
-                products[i * size + c] *= changes[before[i] + c]
-                of_choice[c] += per_total[i] * products[i * size + c]
-        for row in range(first, last, size):
-            of_row = exposures[row - first : row - first + size]
-            of_row *= out[row : row + size] / old[row - first : row - first + size]
+                products[k, c] *= changes[before[k] * size + c]
+                of_choice[c] += per_total[k] * products[k, c]
+        for row in range(first_of, last_of, size):
+            of_row = exposures[row - first_of : row - first_of + size]
+            of_row *= out[row : row + size] / old[row - first_of : row - first_of + size]
             draw_row(rng, out, row, of_row, shapes, rates, counts, uniforms, normals, factors)
-        changes[first:last] = out[first:last] / old
-        first, before = last, own
+        changes[first_of:last_of] = out[first_of:last_of] / old
+        start, before = ends[t], own
     rescale(rng, out, shapes, rates, size)
-    last_of, there = ends.astype(np.int64), chosen >= 0
-    first_of = np.append(np.zeros(1, np.int64), last_of[:-1])
-    exchange_all(rng, out, first_of, last_of, shapes, rates, offsets, choices, there, rows)
+    some = numbers[:: n // SAMPLED + 1]
+    some = rows[:, some[some >= 0]]
+    exchange_all(rng, out, ends, shapes, rates, fixed, choices, times, rows, some)

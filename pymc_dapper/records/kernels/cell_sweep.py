@@ -142,12 +142,14 @@ def look_up(tables: Any, values: np.ndarray, records: np.ndarray, out: np.ndarra
 @njit(inline="always")
 def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np.ndarray:
     """Count the first records in the cells; whole numbers, which no sum of them rounds."""
-    counts = np.zeros(n_cells)
-    for t in range(len(tables.starts)):
-        for i in range(n_present):
-            own = tables.cells[np.uint64(place_of(tables, t, values, i))]
-            if own >= 0:  # else it is counted in none
-                counts[np.uint64(own)] += 1
+    counts, cells_of = np.zeros(n_cells), np.empty((AT_A_TIME, len(tables.starts)), np.int64)
+    for start in range(0, n_present, AT_A_TIME):
+        records = np.arange(start, min(start + AT_A_TIME, n_present))
+        look_up(tables, values, records, cells_of)
+        for k in range(len(records)):
+            for own in cells_of[k]:
+                if own >= 0:  # else it is counted in none
+                    counts[np.uint64(own)] += 1
     return counts
 
 

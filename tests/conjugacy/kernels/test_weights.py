@@ -17,8 +17,8 @@ NEARLY = np.where(np.arange(N) == 0, 1, GROUP)
 SHAPE, RATE = 1.5, 2.0
 OFFSETS = np.array([12.0, 1.0, 1.0])
 """Most choose the first category."""
-PLACES = np.concatenate([np.zeros(N), SIZE * (1 + GROUP), SIZE * (3 + NEARLY)])
-ENDS = np.array([3.0, 9.0, 15.0])
+ROWS = np.array([0 * GROUP, 1 + GROUP, 3 + NEARLY])
+ENDS = np.array([1, 3, 5])
 M = 15
 
 
@@ -29,18 +29,18 @@ def probabilities(weights):
     return products / products.sum(axis=-1, keepdims=True)
 
 
-def joint_draws(kernel, replicates=20_000, absent=0):
+def joint_draws(kernel, replicates=20_000, absent=0, by_entry=False):
     """Weights of the prior and choices by them; and the weights that a draw makes of these."""
     rng = np.random.default_rng(5)
     weights = rng.gamma(SHAPE, 1 / RATE, (replicates, M))
     above = rng.random((replicates, N, 1)) > np.cumsum(probabilities(weights), axis=-1)
     chosen = above.sum(axis=-1)
-    offsets = np.tile(OFFSETS, N)
+    offsets = np.tile(OFFSETS, N) if by_entry else OFFSETS
     prior = np.full(M, SHAPE), np.full(M, RATE)
     after = np.empty_like(weights)
     for own, x, new in zip(weights, chosen, after, strict=True):
-        seen = np.where(np.arange(N) < N - absent, x, -1.0)
-        kernel(rng, SIZE, new, own, ENDS, *prior, seen, PLACES, offsets)
+        seen = np.where(np.arange(N) < N - absent, x, -1)
+        kernel(rng, SIZE, new, own, ENDS, *prior, seen, ROWS.ravel(), offsets)
     return weights, chosen, after
 
 
@@ -74,6 +74,11 @@ def furthest(weights, chosen, after):
 
 def test_a_draw_leaves_weights_and_choices_distributed_as_they_are():
     assert furthest(*joint_draws(kernels.draw_weights)) < 4.5
+
+
+@pytest.mark.long
+def test_entries_with_products_of_their_own_are_drawn_one_by_one():
+    assert furthest(*joint_draws(kernels.draw_weights, by_entry=True)) < 4.5
 
 
 def mirrored_gammas(mirrored, shape=0.8, n=1_000_000):
@@ -144,7 +149,7 @@ TWINS = {
     ),
     "who looks up one of both rows has no say": (
         "exchange",
-        "gain += signs[k] * by * (choices[apart[k]] == c) - np.log1p(more)",
+        "gain += times[k] * (signs[k] * by * (choices[k] == c) - np.log1p(more))",
         "gain += 0.0",
     ),
     "rates are those of the prior": (
@@ -159,23 +164,33 @@ TWINS = {
     ),
     "exponential variables stay as they are": (
         "draw_weights",
-        "per_total[i] /= factors[before[i] + choices[i]]",
+        "per_total[k] /= factors[before[k] * size + choices[k]]",
         "pass",
     ),
     "all have chosen the first": (
         "draw_weights",
-        "counts[own[i] + choices[i]] += 1",
-        "counts[own[i]] += 1",
+        "counts[own[k] * size + choices[k]] += times[k]",
+        "counts[own[k] * size] += times[k]",
     ),
     "the sum forgets a category": (
         "draw_weights",
-        "total = products[i * size : (i + 1) * size].sum()",
-        "total = products[i * size : (i + 1) * size - 1].sum()",
+        "per_total[k] = standard_gamma(rng, times[k]) / products[k].sum()",
+        "per_total[k] = standard_gamma(rng, times[k]) / products[k, :-1].sum()",
     ),
     "products are those before the draw": (
         "draw_weights",
-        "changes[first:last] = out[first:last] / old",
-        "changes[first:last] = weights[first:last] / old",
+        "changes[first_of:last_of] = out[first_of:last_of] / old",
+        "changes[first_of:last_of] = weights[first_of:last_of] / old",
+    ),
+    "of equal entries, one is counted": (
+        "draw_weights",
+        "counts[own[k] * size + choices[k]] += times[k]",
+        "counts[own[k] * size + choices[k]] += 1",
+    ),
+    "of equal entries, one has an exponential variable": (
+        "draw_weights",
+        "per_total[k] = standard_gamma(rng, times[k]) / products[k].sum()",
+        "per_total[k] = standard_gamma(rng, 1.0) / products[k].sum()",
     ),
 }
 
@@ -196,12 +211,13 @@ def exchanging(exchange):
     """A draw that exchanges factors between rows that different entries look up."""
     of_row, of_others = GROUP == 1, NEARLY == 0
     apart = np.flatnonzero(of_row != of_others)
-    signs, rows = np.where(of_row, 1.0, -1.0)[apart], PLACES.astype(int).reshape(3, N)
+    signs, times = np.where(of_row, 1.0, -1.0)[apart], np.ones(len(apart))
 
-    def draw(rng, size, out, weights, ends, shapes, rates, chosen, places, offsets):
+    def draw(rng, size, out, weights, ends, shapes, rates, chosen, looked_up, offsets):
         out[:] = weights
-        choices, others = chosen.astype(int), np.array([9])
-        exchange(rng, out, 6, others, shapes, rates, offsets, choices, rows, apart, signs)
+        products = OFFSETS * np.prod(weights.reshape(-1, SIZE)[ROWS[:, apart]], axis=0)
+        others = np.array([9])
+        exchange(rng, out, 6, others, shapes, rates, products, chosen[apart], times, signs)
 
     return draw
 
@@ -211,17 +227,19 @@ def test_exchanged_factors_leave_weights_and_choices_distributed_as_they_are():
 
 
 def exchanged(monkeypatch, third):
-    """Between which rows factors are exchanged, and the signs of entries of one of them only."""
+    """Between which rows factors are exchanged, and signs by the times of entries of one only."""
     found = {}
 
     def note(rng, weights, row, others, *given):
         found[row, tuple(others)] = dict(zip(*given[-2:], strict=True))
 
     monkeypatch.setattr(kernels, "exchange", note)
-    starts, ends = np.array([0, 3, 9]), ENDS.astype(int)
-    given = np.ones(M), starts, ends, np.ones(M), np.ones(M), np.ones(N * SIZE), np.zeros(N, int)
-    rows, there = np.array([0 * GROUP, 3 + SIZE * GROUP, 9 + SIZE * third]), np.arange(N) < N - 1
-    kernels.exchange_all.py_func(np.random.default_rng(1), *given, there, rows)
+    n = N - 1
+    rows = np.array([0 * GROUP, 1 + GROUP, 3 + third])[:, :n]
+    of_entries = np.ones((n, SIZE)), np.zeros(n, int), np.arange(1.0, N), rows, rows
+    kernels.exchange_all.py_func(
+        np.random.default_rng(1), np.ones(M), ENDS, np.ones(M), np.ones(M), *of_entries
+    )
     return found
 
 
@@ -230,8 +248,8 @@ OF_ALL = {(0, (3, 6)): {}, (0, (9, 12)): {}}
 
 def test_factors_are_exchanged_between_rows_of_nearly_the_same_entries(monkeypatch):
     found = exchanged(monkeypatch, NEARLY)
-    one_way = {(3, (9,)): {0: 1}, (12, (6,)): {0: 1}}
-    other_way = {(9, (3,)): {0: -1}, (6, (12,)): {0: -1}}
+    one_way = {(3, (9,)): {1: 1}, (12, (6,)): {1: 1}}
+    other_way = {(9, (3,)): {1: -1}, (6, (12,)): {1: -1}}
     assert found == OF_ALL | one_way | other_way
 
 
@@ -261,11 +279,11 @@ def test_absent_entries_are_left_out():
 
 def with_a_weight(kernel, tiny):
     """Draw where a category that nobody chose has hardly any weight."""
-    weights, offsets, out = np.ones(M), np.ones((N, SIZE)), np.empty(M)
-    weights[4], offsets[:, 1] = tiny, 1e-20
+    weights, offsets, out = np.ones(M), np.ones(SIZE), np.empty(M)
+    weights[4], offsets[1] = tiny, 1e-20
     prior = np.ones(M), np.full(M, 1e-30)
-    rng, chosen = np.random.default_rng(2), np.zeros(N)
-    kernel(rng, SIZE, out, weights, ENDS, *prior, chosen, PLACES, offsets.ravel())
+    rng, chosen = np.random.default_rng(2), np.zeros(N, int)
+    kernel(rng, SIZE, out, weights, ENDS, *prior, chosen, ROWS.ravel(), offsets)
     return out
 
 
@@ -279,11 +297,45 @@ def test_a_tiny_weight_is_drawn_from_what_others_are():
         assert not np.allclose(with_a_weight(kernel, 1e-300), expected, rtol=1e-7)
 
 
-def test_a_row_that_is_not_there_is_refused():
-    for place in (-1.0, 13.0):
-        places = np.full(3 * N, place)
-        with pytest.raises(IndexError, match="isn't there"):
-            kernels.draw_weights(
-                np.random.default_rng(1), SIZE, np.empty(M), np.ones(M), ENDS, np.ones(M),
-                np.ones(M), np.zeros(N), places, np.ones(N * SIZE),
-            )  # fmt: skip
+@pytest.mark.parametrize("table", range(3))
+@pytest.mark.parametrize("beyond", [-1, 2])
+def test_a_row_that_is_not_there_is_refused(table, beyond):
+    rows = ROWS.copy()
+    rows[table, -1] = [0, 1, 3][table] + beyond
+    with pytest.raises(IndexError, match="isn't there"):
+        kernels.draw_weights(
+            np.random.default_rng(1), SIZE, np.empty(M), np.ones(M), ENDS, np.ones(M), np.ones(M),
+            np.zeros(N, int), rows.ravel(), np.ones(SIZE),
+        )  # fmt: skip
+
+
+def test_equal_keys_have_one_number():
+    keys = np.random.default_rng(1).integers(-3, 40, 300) * 2**40
+    numbers, first = kernels.numbered(keys)
+    assert (keys < 0).any()
+    assert (numbers[keys < 0] == -1).all()
+    present, of_present = keys[keys >= 0], numbers[keys >= 0]
+    distinct, expected = np.unique(present, return_index=True)
+    assert len(first) == len(distinct)
+    assert np.array_equal(keys[first][of_present], present)
+    assert np.array_equal(np.sort(first), np.sort(np.flatnonzero(keys >= 0)[expected]))
+
+
+def test_only_entries_of_the_same_rows_and_choice_have_the_same_key():
+    rng = np.random.default_rng(1)
+    chosen, rows = (
+        rng.integers(-1, SIZE, 500),
+        np.array([[0], [1], [4]])
+        + np.array([np.zeros(500, int), rng.integers(0, 3, 500), rng.integers(0, 4, 500)]),
+    )
+    keys = kernels.kinds(chosen, rows, np.array([1, 4, 8]), SIZE)
+    assert np.array_equal(keys < 0, chosen < 0)
+    told = np.column_stack([chosen, *rows])[chosen >= 0]
+    assert len(np.unique(keys[chosen >= 0])) == len(np.unique(told, axis=0))
+
+
+def test_entries_of_too_many_kinds_are_taken_one_by_one():
+    """Their number would not fit into 64 bits."""
+    rows = 2 * np.arange(70)[:, None] + np.zeros((1, 4), int)
+    keys = kernels.kinds(np.array([0, 0, -1, 1]), rows, 2 * np.arange(1, 71), 2)
+    assert keys.tolist() == [0, 1, -1, 3]

@@ -66,18 +66,13 @@ def test_decisions_are_those_by_rows():
             )
         },
         {"terms[cell] = proposed_terms[t, side]": "pass"},
-        {"place = tables.starts[t]": "place = 0 * tables.starts[t]"},
         {"places[:] = tables.starts[t]": "places[:] = 0"},
         {
             "look_up(cells, proposed, undecided[:n_undecided], cells_of[:, :, 1])": (
                 "look_up(cells, present, undecided[:n_undecided], cells_of[:, :, 1])"
             )
         },
-        {
-            "own = tables.cells[np.uint64(place_of(tables, t, values, i))]": (
-                "own = (tables.cells[place_of(tables, t, values, i)] + 1) % n_cells"
-            )
-        },
+        {"counts[np.uint64(own)] += 1": ("counts[np.uint64((own + 1) % n_cells)] += 1")},
     ],
 )
 def test_a_fault_shows(fault):
