@@ -45,7 +45,7 @@ def judged_by_the_other(chains, worst=0.01):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path")
-    parser.add_argument("--draws", type=int, default=7_000)
+    parser.add_argument("--draws", type=int, default=6_000)
     parser.add_argument("--tune", type=int, default=500)
     given, began = parser.parse_args(), perf_counter()
     chains, sampling = sampled(given.path, given.draws, given.tune)

@@ -53,9 +53,7 @@ def numbered(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns each key's number, and where each number is first. Negative keys have none: -1. It is a
     hash table with open addressing.
     """
-    bits = 1
-    while 2**bits < 2 * len(keys):
-        bits += 1
+    bits = int(np.log2(2 * len(keys) + 1)) + 1
     shift, last = np.uint64(64 - bits), 2**bits - 1
     found, first = np.full(2**bits, -1, np.int32), np.empty(len(keys), np.int64)
     numbers, n = np.full(len(keys), -1), 0
@@ -251,9 +249,8 @@ def exchange_all(
                     signs[k] += rows[s, k] - starts[0] == r
                     signs[k] -= moved[rows[t, k] - starts[1]]
                 apart = np.flatnonzero(signs)
-                of_apart = rows[:, apart]
                 products = offsets[apart]
-                multiply(products, weights, of_apart, NO_TABLE)
+                multiply(products, weights, rows[:, apart], NO_TABLE)
                 others = (starts[1] + np.flatnonzero(moved)) * size
                 exchange(
                     rng, weights, (starts[0] + r) * size, others, shapes, rates, products,
@@ -308,10 +305,8 @@ def draw_weights(
         keys = np.where(keys < 0, -1, np.arange(n))
     numbers, first = numbered(keys)
     m, rows, choices = len(first), of_entries[:, first], chosen[first]
-    times, counts = np.zeros(m), np.zeros(len(out))
-    for k in numbers:
-        if k >= 0:
-            times[k] += 1
+    present = numbers[numbers >= 0]
+    times, counts = 1.0 * np.bincount(present, minlength=m), np.zeros(len(out))
     fixed = offsets.reshape((-1, size))
     fixed = fixed[first] if len(fixed) > 1 else np.ones((m, 1)) * fixed
     products = fixed.copy()
@@ -347,6 +342,5 @@ def draw_weights(
         changes[first_of:last_of] = out[first_of:last_of] / old
         start, before = ends[t], own
     rescale(rng, out, shapes, rates, size)
-    some = numbers[:: n // SAMPLED + 1]
-    some = rows[:, some[some >= 0]]
+    some = rows[:, present[:: len(present) // SAMPLED + 1]]
     exchange_all(rng, out, ends, shapes, rates, fixed, choices, times, rows, some)
