@@ -125,7 +125,7 @@ def place_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
     return place
 
 
-@njit(inline="always")
+@njit
 def look_up(tables: Any, values: np.ndarray, records: np.ndarray, out: np.ndarray) -> None:
     """Look up the cells of some records in all tables: each table's arrays are found once."""
     places = np.empty(len(records), dtype=np.uint32)
@@ -142,12 +142,13 @@ def look_up(tables: Any, values: np.ndarray, records: np.ndarray, out: np.ndarra
 @njit(inline="always")
 def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np.ndarray:
     """Count the first records in the cells; whole numbers, which no sum of them rounds."""
-    counts, cells_of = np.zeros(n_cells), np.empty((AT_A_TIME, len(tables.starts)), np.int64)
+    # An array for two sides, as the sweep has: so `look_up` is compiled once.
+    counts, cells_of = np.zeros(n_cells), np.empty((AT_A_TIME, len(tables.starts), 2), np.int64)
     for start in range(0, n_present, AT_A_TIME):
-        records = np.arange(start, min(start + AT_A_TIME, n_present))
-        look_up(tables, values, records, cells_of)
+        records = np.arange(start, min(start + AT_A_TIME, n_present), dtype=np.uint32)
+        look_up(tables, values, records, cells_of[:, :, 0])
         for k in range(len(records)):
-            for own in cells_of[k]:
+            for own in cells_of[k, :, 0]:
                 if own >= 0:  # else it is counted in none
                     counts[np.uint64(own)] += 1
     return counts
