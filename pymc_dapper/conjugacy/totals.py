@@ -37,7 +37,7 @@ def total_by_category(
     """
     numbers = _numbers(entries, parameter)
     n_categories = numbers.shape[-1]
-    categories = _in_range(categories, n_categories, "a category")
+    categories = in_range(categories, n_categories, "a category")
     if all(numbers.type.broadcastable[:-1]):
         which = numbers.flatten()[categories.flatten()]
     else:
@@ -71,11 +71,11 @@ def _add_at(
     parameter: TensorVariable, which: TensorVariable, terms: TensorVariable
 ) -> TensorVariable:
     shape = parameter.type.shape
-    which = _in_range(which, prod(shape), "an index")
+    which = in_range(which, prod(shape), "an index")
     return pt.zeros(prod(shape), dtype="float64")[which].inc(terms).reshape(shape)
 
 
-def _in_range(index: TensorVariable, length: TensorVariable | int, what: str) -> TensorVariable:
+def in_range(index: TensorVariable, length: TensorVariable | int, what: str) -> TensorVariable:
     """Raise if an index is out of range: compiled code would read and write other memory."""
     inside = pt.all(pt.ge(index, 0) & pt.lt(index, length))
     return Assert(f"{what} in the data, or of a record, is out of range")(index, inside)

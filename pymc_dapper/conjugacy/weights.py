@@ -31,6 +31,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.conjugacy.children import Child, read_children
 from pymc_dapper.conjugacy.families import Family, read_prior
 from pymc_dapper.conjugacy.kernels.weights import draw_weights
+from pymc_dapper.conjugacy.totals import in_range
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.graphs.view import ModelView
@@ -116,7 +117,7 @@ def read_weights(
     if rv.type.ndim != 1:
         raise NotConjugateError(f"'{child.name}' isn't a vector")
     [n], n_categories = view.shape(rv), thetas[0].type.shape[-1]
-    chosen = child.value
+    chosen = in_range(child.value, n_categories, "a category")
     if rv in present:
         [n_present] = view.at_values([present[rv]])
         chosen = pt.switch(pt.arange(n) < n_present, chosen, -1)

@@ -132,6 +132,15 @@ def test_other_forms_are_refused(write):
         ConjugateStep(model.free_RVs, model=model)
 
 
+def test_a_category_that_is_not_there_is_refused():
+    """Compiled code would write beyond the weights."""
+    with pm.Model():
+        w = pm.Gamma("w", 2.0, 3.0, shape=3)
+        pm.Categorical("x", w / w.sum(), observed=[0, 2, 5])
+        with pytest.raises(NotConjugateError, match="a category in the data, or of a"):
+            ConjugateStep([w])
+
+
 def test_weights_of_people_behind_a_release_are_drawn_from_their_conditional():
     with pm.Model():
         w, v = pm.Exponential("w", 1.0, shape=2), pm.Exponential("v", 1.0, shape=(2, 2))
