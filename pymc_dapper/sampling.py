@@ -39,6 +39,9 @@ from pymc_dapper.tabulation.choice import Table, tables_if_cheaper
 MOST_CHECKED = 100
 """Of how many entries of a variable R-hat and effective draws are looked at."""
 
+SWITCHED = 0.2
+"""Variance of chains' means, beside that within chains, of components in different orders."""
+
 REMEDIES = {
     find_hierarchy: "Try it as location + scale * z, with z of location 0 and scale 1",
     find_series: (
@@ -167,6 +170,15 @@ def _check_chains(result: DataTree, model: pm.Model, checked: bool) -> None:
             "more, and look at the chains before you rely on them",
             _quoted(sorted(slow)),
         )
+    switched = [str(name) for name, x in posterior.items() if _is_switched(x.values)]
+    if switched:
+        LOGGER.warning(
+            "Chains have the components of %s in different orders: sorted, their entries agree. "
+            "Judge what doesn't depend on the order by its own R-hat. To keep an order, give one "
+            "of the variables transform=pm.distributions.transforms.ordered, and initval= in that "
+            "order",
+            _quoted(switched),
+        )
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
     logp = [
         stats[x].values.reshape(n_chains, n_draws, -1) for x in stats if "mechanism_logp" in str(x)
@@ -192,6 +204,18 @@ def _slow(result: DataTree, names: Iterable[Any]) -> list[str]:
             if any(rhat(x) > 1.01 or ess(x) < 100 * len(draws) for x in some):
                 slow.append(str(name))
     return slow
+
+
+def _is_switched(draws: np.ndarray) -> bool:
+    """Whether chains differ by the order of a vector's entries: sorting takes nine tenths of it."""
+    if draws.ndim != 3 or draws.shape[2] < 2 or draws.dtype.kind != "f":
+        return False
+    with np.errstate(invalid="ignore", divide="ignore"):
+        apart, of_sorted = (
+            np.max(x.mean(axis=1).var(axis=0) / x.var(axis=1).mean(axis=0))
+            for x in (draws, np.sort(draws))
+        )
+    return bool(apart > SWITCHED and of_sorted < apart / 10)
 
 
 def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:

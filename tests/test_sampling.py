@@ -16,7 +16,7 @@ from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.plain_models import parts_of, same_parts
-from pymc_dapper.sampling import _stand_still_apart, _tell_of_hierarchies
+from pymc_dapper.sampling import _check_chains, _stand_still_apart, _tell_of_hierarchies
 from tests.assignment.models import with_table_and_records
 from tests.evaluated_in_python import evaluated_in_python
 from tests.models import admissions_model
@@ -385,6 +385,20 @@ def test_what_is_computed_from_slow_records_has_its_chains_checked(caplog):
     [said] = [each for each in caplog.messages if "R-hat is above" in each]
     assert "'first'" in said
     assert not any(name in said for name in ("'mu'", "'positive'"))
+
+
+def test_chains_with_components_in_different_orders_are_told(caplog):
+    draws = np.random.default_rng(1).normal([[[-2.0, 1.0]]] * 4, 0.3, (4, 200, 2))
+    switched, other = draws.copy(), draws.copy()
+    switched[0] = draws[0, :, ::-1]
+    other[0, :, 1] += 2.0  # sorting doesn't help
+    values = {"same": draws, "switched": switched, "other": other, "one": switched[..., :1]}
+    posterior = Dataset({x: (("chain", "draw", f"{x}_dim"), y) for x, y in values.items()})
+    with caplog.at_level("WARNING"):
+        _check_chains(DataTree.from_dict({"posterior": posterior}), pm.Model(), True)
+    [said] = [each for each in caplog.messages if "in different orders" in each]
+    assert [name for name in values if f"'{name}'" in said] == ["switched"]
+    assert "ordered" in said
 
 
 @pytest.mark.parametrize("scale", [0.2, 2.0])
