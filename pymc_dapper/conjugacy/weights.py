@@ -220,5 +220,6 @@ def _lookup(factor: TensorVariable, thetas: set[TensorVariable]) -> Lookup | Non
         return None
     row = pt.constant(0)
     for x, size in zip(indices, sizes, strict=True):
-        row = row * size + pt.switch(x < 0, x + size, x)
+        x = pt.cast(x, "int64")  # of an int8, row numbers may be larger than it holds
+        row = row * size + in_range(pt.switch(x < 0, x + size, x), size, "an index")
     return Lookup(theta, row)

@@ -40,11 +40,19 @@ def in_two_variables():
         pm.Categorical(name, w / w.sum(), observed=OBSERVED)
 
 
+def by_small_integers():
+    """The table has more rows than these integers can number."""
+    v = pm.Gamma("v", 2.0, 1.0, shape=(12, 15, 3))
+    products = v[(11 - OBSERVED).astype("int8"), BY_ROW.astype("int8")]
+    pm.Categorical("x", products / products.sum(axis=-1, keepdims=True), observed=OBSERVED)
+
+
 READ = [
     pytest.param(one_table, marks=pytest.mark.long),
     several_tables,
     with_offsets,
     in_two_variables,
+    by_small_integers,
 ]
 
 
@@ -132,13 +140,23 @@ def test_other_forms_are_refused(write):
         ConjugateStep(model.free_RVs, model=model)
 
 
-def test_a_category_that_is_not_there_is_refused():
-    """Compiled code would write beyond the weights."""
-    with pm.Model():
-        w = pm.Gamma("w", 2.0, 3.0, shape=3)
-        pm.Categorical("x", w / w.sum(), observed=[0, 2, 5])
-        with pytest.raises(NotConjugateError, match="a category in the data, or of a"):
-            ConjugateStep([w])
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [("chosen", 3, "a category"), ("chosen", -1, "a category"), ("column", 2, "an index")],
+)
+def test_data_out_of_range_are_refused(name, value, told):
+    """Compiled code would write beyond the weights, or take the next row, or nobody."""
+    with pm.Model() as model:
+        chosen, column = (pm.Data(x, np.zeros(8, int)) for x in ("chosen", "column"))
+        v = pm.Gamma("v", 2.0, 1.0, shape=(2, 2, 3))[np.zeros(8, int), column]
+        pm.Categorical("x", v / v.sum(axis=-1, keepdims=True), observed=chosen)
+        step = ConjugateStep(model.free_RVs)
+        pm.set_data({name: np.full(8, value)})
+        with pytest.raises(NotConjugateError, match=f"{told} in the data.* is out of range"):
+            ConjugateStep(model.free_RVs)
+    step.setup_chain(np.random.default_rng(1), 0, 1)
+    with pytest.raises(AssertionError, match=f"{told} in the data.* is out of range"):
+        step.step(model.initial_point())
 
 
 def test_weights_of_people_behind_a_release_are_drawn_from_their_conditional():

@@ -297,18 +297,6 @@ def test_a_tiny_weight_is_drawn_from_what_others_are():
         assert not np.allclose(with_a_weight(kernel, 1e-300), expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("table", range(3))
-@pytest.mark.parametrize("beyond", [-1, 2])
-def test_a_row_that_is_not_there_is_refused(table, beyond):
-    rows = ROWS.copy()
-    rows[table, -1] = [0, 1, 3][table] + beyond
-    with pytest.raises(IndexError, match="isn't there"):
-        kernels.draw_weights(
-            np.random.default_rng(1), SIZE, np.empty(M), np.ones(M), ENDS, np.ones(M), np.ones(M),
-            np.zeros(N, int), rows.ravel(), np.ones(SIZE),
-        )  # fmt: skip
-
-
 def test_equal_keys_have_one_number():
     keys = np.random.default_rng(1).integers(-3, 40, 300) * 2**40
     numbers, first = kernels.numbered(keys)
