@@ -190,8 +190,8 @@ def _at_draws(posterior: Dataset, at: np.ndarray) -> Dataset:
 def _new_people(model: Model, draws: Dataset, found: Latent, rng: np.random.Generator) -> Dataset:
     names = [rv.name for rv in found.records]
     with warnings.catch_warnings():
-        # New people aren't those of the release: it doesn't concern them otherwise.
-        warnings.filterwarnings("ignore", message="The effect of Potentials")
+        # Of the release, new people have parameters alone, and these are always the posterior's.
+        warnings.filterwarnings("ignore", message="The effect of Potentials|.* implicitly frozen")
         drawn = pm.sample_posterior_predictive(
             draws.drop_vars(names, errors="ignore"),
             model=model,

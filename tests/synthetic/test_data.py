@@ -42,6 +42,17 @@ def test_a_set_is_drawn_by_its_own_draw(answers):
         assert list(frame["answer"]) == ["yes" if p else "no"] * 5
 
 
+@pytest.mark.filterwarnings("error")
+def test_parameters_whose_prior_has_data_are_the_posteriors():
+    """PyMC warns of them, as if the data had changed."""
+    with pm.Model() as model:
+        p = pm.Beta("p", pm.Data("prior", 1.0), 1)
+        answer = pm.Bernoulli("answer", p, shape=5)
+        pmd.LaplaceMechanism(1).potential("release", answer.sum(), released=3.0)
+    made = synthetic_data(result(p=P), model, sets=8, random_seed=1)
+    assert [set(frame["answer"]) for frame in made] == [{int(p)} for p in P.ravel()]
+
+
 def test_a_set_of_another_size_is_all_of_one_draw(answers):
     made = synthetic_data(result(p=P), answers, sets=4, n=12, random_seed=1)
     chosen = P.ravel()[[0, 2, 5, 7]]
