@@ -276,7 +276,8 @@ def draw_weights(
     """Draw weights of categories, table by table, given an exponential variable for each entry.
 
     Most of the weights that several entries have chosen are mirrored rather than drawn: that leaves
-    their conditional distribution as it is, and goes farther (Adler 1981, overrelaxation).
+    their conditional distribution as it is, and goes farther (Adler 1981, overrelaxation). Rows and
+    categories have to be there: the graph checks them.
 
     Parameters
     ----------
