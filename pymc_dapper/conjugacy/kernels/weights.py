@@ -71,12 +71,14 @@ def numbered(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit
-def kinds(chosen: np.ndarray, rows: np.ndarray, ends: np.ndarray, size: int) -> np.ndarray:
+def kinds(
+    chosen: np.ndarray, rows: np.ndarray, ends: np.ndarray, size: int, all_differ: bool
+) -> np.ndarray:
     """Give entries the same key that look up the same rows and chose the same; others another.
 
-    Those that chose nothing have a negative one.
+    Each has its own if they ``all_differ`` otherwise. Those that chose nothing have a negative one.
     """
-    keys, n_keys, start = chosen.copy(), float(size), 0
+    keys, n_keys, start = chosen.copy(), MOST_KEYS if all_differ else float(size), 0
     for t in range(len(ends)):
         n_rows, own = ends[t] - start, rows[t]
         n_keys *= n_rows
@@ -299,10 +301,7 @@ def draw_weights(
     n = len(chosen)
     out[:] = weights
     of_entries = looked_up.reshape((len(ends), n))
-    keys = kinds(chosen, of_entries, ends, size)
-    if len(offsets) > size:
-        keys = np.where(keys < 0, -1, np.arange(n))
-    numbers, first = numbered(keys)
+    numbers, first = numbered(kinds(chosen, of_entries, ends, size, len(offsets) > size))
     m, rows, choices = len(first), of_entries[:, first], chosen[first]
     present = numbers[numbers >= 0]
     times, counts = 1.0 * np.bincount(present, minlength=m), np.zeros(len(out))
