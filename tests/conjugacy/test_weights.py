@@ -1,5 +1,7 @@
 """Weights of categories: which models have them, and their conditional."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -11,6 +13,7 @@ from pymc_dapper.conjugacy.weights import WEIGHTS, categories_of
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from tests.conjugacy.judge import Judge
+from tests.evaluated_in_python import evaluated_in_python
 
 OBSERVED = np.array([0, 2, 1, 1, 0, 2, 2, 2])
 BY_ROW = np.array([0, 1, 1, 0, -1, -2, 0, 1])
@@ -47,15 +50,10 @@ def by_small_integers():
     pm.Categorical("x", products / products.sum(axis=-1, keepdims=True), observed=OBSERVED)
 
 
-READ = [
-    pytest.param(one_table, marks=pytest.mark.long),
-    several_tables,
-    with_offsets,
-    in_two_variables,
-    by_small_integers,
-]
+READ = [one_table, several_tables, with_offsets, in_two_variables, by_small_integers]
 
 
+@pytest.mark.usefixtures("uncompiled")
 @pytest.mark.parametrize("write", READ)
 def test_the_conditional_is_that_of_the_model(write):
     with pm.Model(coords={"category": range(3)}) as model:
@@ -141,12 +139,15 @@ def test_other_forms_are_refused(write):
 
 
 @pytest.mark.parametrize(
+    "how", [evaluated_in_python, pytest.param(nullcontext, id="compiled", marks=pytest.mark.long)]
+)
+@pytest.mark.parametrize(
     ("name", "value", "told"),
     [("chosen", 3, "a category"), ("chosen", -1, "a category"), ("column", 2, "an index")],
 )
-def test_data_out_of_range_are_refused(name, value, told):
+def test_data_out_of_range_are_refused(name, value, told, how):
     """Compiled code would write beyond the weights, or take the next row, or nobody."""
-    with pm.Model() as model:
+    with how(), pm.Model() as model:
         chosen, column = (pm.Data(x, np.zeros(8, int)) for x in ("chosen", "column"))
         v = pm.Gamma("v", 2.0, 1.0, shape=(2, 2, 3))[np.zeros(8, int), column]
         pm.Categorical("x", v / v.sum(axis=-1, keepdims=True), observed=chosen)
@@ -154,11 +155,12 @@ def test_data_out_of_range_are_refused(name, value, told):
         pm.set_data({name: np.full(8, value)})
         with pytest.raises(NotConjugateError, match=f"{told} in the data.* is out of range"):
             ConjugateStep(model.free_RVs)
-    step.setup_chain(np.random.default_rng(1), 0, 1)
-    with pytest.raises(AssertionError, match=f"{told} in the data.* is out of range"):
-        step.step(model.initial_point())
+        step.setup_chain(np.random.default_rng(1), 0, 1)
+        with pytest.raises(AssertionError, match=f"{told} in the data.* is out of range"):
+            step.step(model.initial_point())
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_weights_of_people_behind_a_release_are_drawn_from_their_conditional():
     with pm.Model():
         w, v = pm.Exponential("w", 1.0, shape=2), pm.Exponential("v", 1.0, shape=(2, 2))
@@ -172,6 +174,7 @@ def test_weights_of_people_behind_a_release_are_drawn_from_their_conditional():
     assert [type(x).__name__ for x in steps] == ["DapperStep", *["ConjugateStep"] * 2]
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_other_probabilities_of_gammas_move_together_with_people():
     """They go to NUTS, and InterweaveStep moves them, too."""
     with pm.Model():

@@ -30,10 +30,17 @@ def model():
 
 @pytest.fixture(scope="module")
 def step(model):
+    with evaluated_in_python():
+        return CountStep([model["x"]], model=model)
+
+
+# In every run, a compiled step of tables that are linked: statistical/test_linked_tables.py.
+@pytest.fixture(scope="module")
+def compiled(model):
     return CountStep([model["x"]], model=model)
 
 
-@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our steps are compiled
+@pytensor.config.change_flags(mode="FAST_COMPILE")
 def sample(model, step, **kwargs):
     options = {"draws": 20, "tune": 10, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
     with model:
@@ -46,8 +53,9 @@ def sample(model, step, **kwargs):
 
 
 @pytest.mark.long
-def test_the_same_seed_gives_the_same_draws_on_any_number_of_cores(model, step):
-    runs = [sample(model, step), sample(model, step, cores=2), sample(model, step, random_seed=6)]
+def test_the_same_seed_gives_the_same_draws_on_any_number_of_cores(model, compiled):
+    options = {}, {"cores": 2}, {"random_seed": 6}
+    runs = [sample(model, compiled, **each) for each in options]
     first, second, other = (run.posterior["x"].values for run in runs)
     np.testing.assert_array_equal(first, second)
     assert not np.array_equal(first, other)
@@ -76,8 +84,9 @@ def test_the_log_density_is_the_models_but_for_what_does_not_depend_on_counts(mo
     assert np.ptp(found - np.array(expected)) < 1e-9
 
 
-def test_the_kernel_does_the_same_in_python(model, step):
-    assert_same_in_python(step, step.sweep.update, model.initial_point())
+@pytest.mark.long
+def test_the_kernel_does_the_same_in_python(model, compiled):
+    assert_same_in_python(compiled, compiled.sweep.update, model.initial_point())
 
 
 def test_sampling_state_restores_a_draw_exactly(model, step):
@@ -120,10 +129,11 @@ def test_cells_that_moved_in_a_block_count_as_moved(model, step):
     np.testing.assert_array_equal(step.moved, [False, False, True, False])
 
 
-def test_a_pickled_step_draws_the_same_and_leaves_its_point_alone(model, step):
+@pytest.mark.long
+def test_a_pickled_step_draws_the_same_and_leaves_its_point_alone(model, compiled):
     point = model.initial_point()
     before, results = point["x"].copy(), []
-    for each in (step, cloudpickle.loads(cloudpickle.dumps(step))):
+    for each in (compiled, cloudpickle.loads(cloudpickle.dumps(compiled))):
         each.setup_chain(np.random.default_rng(8), tune=0, draws=10)
         results.append(each.step(point)[0]["x"])
     np.testing.assert_array_equal(*results)

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 
 import pymc_dapper as pmd
+from tests.evaluated_in_python import REWRITTEN
 
 SIGMA = 1.5
 LABELS = {"a": ["no", "yes"], "b": ["f", "m"], "c": ["x", "y"]}
@@ -75,7 +76,7 @@ def likelihood_of_model(model, names, tables, n):
         given[model.rvs_to_values[rv].name] = transform.forward(
             tables[rv.name], *rv.owner.inputs
         ).eval(mode="FAST_COMPILE")
-    function = model.compile_fn(density, inputs=model.value_vars, mode="FAST_COMPILE")
+    function = model.compile_fn(density, inputs=model.value_vars, mode=REWRITTEN)
     states = product(range(2), repeat=n * len(people))
     total = 0.0
     for state in states:

@@ -7,6 +7,7 @@ import pymc_dapper as pmd
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.microdata import regressions, shares
 from pymc_dapper.microdata.regressions import effects
+from tests.evaluated_in_python import evaluated_in_python
 from tests.microdata.releases import (
     ALL_PAIRS,
     CHAIN,
@@ -92,10 +93,10 @@ def test_weights_whose_names_would_be_the_same_have_two(size, names):
 
 @pytest.fixture(scope="module")
 def sampled():
-    model = regressions(release(300, ALL_PAIRS, sigma=3.0), n=300)
-    with model:
+    model = regressions(release(30, ALL_PAIRS, sigma=3.0), n=30)
+    with evaluated_in_python(), model:
         return model, pmd.sample(
-            60, tune=60, chains=1, random_seed=1, progressbar=False, tabulate=False
+            6, tune=6, chains=1, random_seed=1, progressbar=False, tabulate=False
         )
 
 
@@ -109,11 +110,12 @@ def test_shares_are_those_of_the_people(sampled):
         shares(idata, ["a", "b", "c"])
 
 
+@pytest.mark.usefixtures("in_python")
 def test_synthetic_people_have_the_columns_of_the_release(sampled):
     model, idata = sampled
     made = pmd.synthetic_data(idata, model, sets=2, random_seed=1)
     assert set(made[0].columns) == set("abc")
-    assert len(made[0]) == 300
+    assert len(made[0]) == 30
 
 
 def test_shares_are_of_the_people_who_are_there():

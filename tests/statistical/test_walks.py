@@ -21,11 +21,12 @@ RELEASED = np.array([2.0, 0.5])
 
 @pytest.fixture(scope="module")
 def linear():
-    """Normal records y that depend on normal records x, each with a noisy sum."""
-    return linear_model()
+    with evaluated_in_python():
+        return linear_model()
 
 
 def linear_model():
+    """Normal records y that depend on normal records x, each with a noisy sum."""
     with pm.Model() as model:
         scale = pm.Data("scale", 1.0)
         x = pm.Normal("x", 0.5, 1.0, shape=N)
@@ -67,12 +68,13 @@ def linear_scores(model, step, scale, reach, draws=6_000, n_walks=1):
     return np.abs([z_score_of_mean(x) for x in values])
 
 
+# In every run, two records and what flows between their states: test_walk_kernel.py.
+@pytest.mark.long
 @pytest.mark.parametrize(
-    ("scale", "reach", "n_walks"),
-    [(0.3, 0.5, 1), (0.1, 0.2, 5), pytest.param(0.03, 0.08, 50, marks=pytest.mark.long)],
+    ("scale", "reach", "n_walks"), [(0.3, 0.5, 1), (0.1, 0.2, 5), (0.03, 0.08, 50)]
 )
-def test_records_that_walk_have_the_posterior_in_closed_form(linear, scale, reach, n_walks):
-    assert linear_scores(*linear, scale, reach, n_walks=n_walks).max() < 4.5
+def test_records_that_walk_have_the_posterior_in_closed_form(scale, reach, n_walks):
+    assert linear_scores(*linear_model(), scale, reach, n_walks=n_walks).max() < 4.5
 
 
 @pytest.mark.long
