@@ -139,6 +139,7 @@ def test_noise_that_is_not_log_concave_is_refused():
         MarginalisedStep([effect], counts=[x], model=model)
 
 
+@pytest.mark.usefixtures("in_python")
 def test_noise_that_leaves_too_much_open_is_refused():
     with pm.Model() as model:
         effect = pm.Normal("effect")
@@ -227,6 +228,7 @@ def exploding():
     return model
 
 
+@pytest.mark.usefixtures("in_python")
 def test_no_parameter_value_ends_a_chain():
     model = exploding()
     long_steps = {"step_scale": 40.0, "adapt_step_size": False}
@@ -247,6 +249,7 @@ def test_no_parameter_value_ends_a_chain():
             assert (point["growth"] == 0.1) is not tuned
 
 
+@pytest.mark.usefixtures("in_python")
 def test_a_start_too_far_from_the_release_is_reported():
     model = exploding()
     far = {"growth": np.array(20.0)}

@@ -109,6 +109,7 @@ def step(model):
     return DapperStep([model["record"]], model=model)
 
 
+@pytest.mark.long
 def test_rate_of_records_kept_as_logarithms_given_a_noisy_total(model, step):
     assert_agrees(run(model, step, exact_rate(N)))
 
@@ -156,6 +157,7 @@ def test_proposals_written_without_the_transform_are_told_apart(model, step):
     assert_disagrees(run(model, twin, exact_rate(N), draws=FEW))
 
 
+@pytest.mark.long
 def test_a_jacobian_that_decides_on_proposals_is_detected(model, step):
     # It belongs to the prior in the value variable's space, and cancels with it.
     def with_jacobian(decide, records, proposals, log_uniforms, given):
@@ -283,7 +285,7 @@ def cut_step():
     return DapperStep([record], model=model)
 
 
-def z_of_count(step, sweeps=20_000):
+def z_of_count(step, sweeps=10_000):
     """How far the number of records above 1 lies from its exact mean, in standard errors."""
     k = np.arange(CUT_N + 1)
     weights = binom.pmf(k, CUT_N, 2 * norm.sf(1)) * norm.pdf(9.0, k, 1.5)

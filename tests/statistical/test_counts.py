@@ -84,7 +84,7 @@ def all_tables():
 
 @pytest.mark.usefixtures("in_python")
 def test_a_table_agrees_with_all_tables_enumerated():
-    values = draws_of(dirichlet_multinomial(), "x", draws=1_000)
+    values = draws_of(dirichlet_multinomial(), "x", draws=600)
     assert np.all(values.sum(axis=-1) == N)
     assert np.abs(z_scores(values, *all_tables())).max() < 4
 

@@ -1,7 +1,7 @@
 """Statistics: their values, how far one record moves them, and that DapperStep reads them."""
 
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import product
 
 import numpy as np
@@ -91,7 +91,7 @@ CASES = {
 }
 
 
-def farthest_apart(case, neighbours, order, rng, tries=60, climbs=10):
+def farthest_apart(case, neighbours, order, rng, tries=60, climbs=5):
     """Search neighbouring data sets for those whose statistics are farthest apart.
 
     Random pairs first; from the best of them, where records are numbers, uphill.
@@ -163,6 +163,7 @@ def farthest_of_all(statistic, values, neighbours, order, n=2):
     """Largest distance over all pairs of neighbouring data sets, the larger one with n records."""
     columns = np.shape(values[0])
 
+    @cache
     def value(data):
         records = np.array(data, dtype=np.asarray(values).dtype).reshape(len(data), *columns)
         return np.asarray(statistic(records, neighbours=neighbours).value, dtype=float).ravel()

@@ -50,7 +50,7 @@ def posterior():
 
 def test_with_dapper_step_it_gives_the_exact_posterior(model, sweep):
     steps = [sweep, step_of(model, draw_p)]
-    assert_agrees(compare(model, steps, {"p": posterior()}))
+    assert_agrees(compare(model, steps, {"p": posterior()}, draws=2_000))
 
 
 def test_a_draw_from_another_distribution_is_noticed(model, sweep):

@@ -25,9 +25,10 @@ from pymc_dapper import (
 from pymc_dapper.backend.iterations import Iterations
 from pymc_dapper.steps import gibbs
 from tests.evaluated_in_python import evaluated_in_python
+from tests.long_cases import one_in_three
 from tests.states import same_states
 
-TUNE, DRAWS = 8, 40
+TUNE, DRAWS = 8, 28
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,10 @@ def alike():
         return model, [DapperStep(records), ConjugateStep([a]), ConjugateStep([b])]
 
 
-@pytest.fixture(scope="module", params=["counts", "totals", "an unknown number"])
+@pytest.fixture(
+    scope="module",
+    params=["counts", pytest.param("totals", marks=pytest.mark.long), "an unknown number"],
+)
 def others(request):
     """Counts, with a parameter integrated out and another one; totals; records and their number."""
     with evaluated_in_python(), pm.Model() as model:
@@ -242,7 +246,7 @@ def test_blocks_begin_short_while_nobody_knows_how_long_iterations_take(
     assert computed == []
 
 
-@pytest.mark.parametrize("stop", range(TUNE, TUNE + DRAWS, 3))
+@pytest.mark.parametrize("stop", one_in_three(range(TUNE, TUNE + DRAWS, 3)))
 def test_a_state_within_a_block_is_that_of_its_draw(model, steps, expected, stop):
     one, other = begun(GibbsStep(steps)), GibbsStep(steps)
     [*_, (point, _)] = before = chain_of(one, model, stop)

@@ -83,9 +83,8 @@ def outcomes(n):
     return model
 
 
-@pytest.mark.parametrize(
-    ("write", "n_cells"), [(numbers, 3), pytest.param(outcomes, 4, marks=pytest.mark.long)]
-)
+@pytest.mark.usefixtures("uncompiled")
+@pytest.mark.parametrize(("write", "n_cells"), [(numbers, 3), (outcomes, 4)])
 def test_parameters_move_with_the_tables_of_all_kinds_of_records(write, n_cells):
     most = n_cells * RECORDS_PER_CELL
     assert table_if_cheaper(write(most), None, ()) is None
@@ -309,6 +308,7 @@ def item_responses(n=200, *, with_sum=False):
     return model
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_unknown_numbers_of_each_person_are_left_out_unless_they_are_named(monkeypatch, caplog):
     model, kept = item_responses(), []
 

@@ -18,6 +18,7 @@ from pymc_dapper.tabulation.choice import table_if_cheaper
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import last_of, read_by_entry, tabulate
 from pymc_dapper.tabulation.writer import variables_maybe_invalid
+from tests.long_cases import one_in_three
 from tests.tabulation import forms
 from tests.tabulation.forms import FORMS, differences, log_density
 
@@ -147,7 +148,7 @@ def test_a_class_that_is_counted_keeps_its_answers_in_the_table():
 TOLERANCE = 1e-10
 
 
-@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
+@pytest.mark.parametrize("write", one_in_three(FORMS), ids=lambda write: write.__name__)
 def test_density_is_that_of_all_data_sets_behind_a_table(write):
     form = write()
     tabulated = tabulate(form.model, [form.model[name] for name in form.values])
@@ -388,11 +389,11 @@ def test_a_chain_of_many_columns_takes_a_moment():
 
 
 def test_variables_that_nothing_links_are_counted_apart():
-    """Twelve answers of each person have 2^12 joint values, and aren't counted together."""
+    """Six answers of each person have 2^6 joint values, and aren't counted together."""
     with pm.Model() as model:
         ability = pm.Normal("ability", 0, 1, shape=5)
         each = pmd.RandomizedResponse(0.7, categories=2)
-        for k in range(12):
+        for k in range(6):
             x = pm.Bernoulli(f"x{k}", logit_p=ability - k, shape=5)
             each.observe(f"answer{k}", x, released=[0, 1, 1, 0, k % 2])
         y = pm.Bernoulli("y", 0.3, shape=5)
@@ -402,7 +403,7 @@ def test_variables_that_nothing_links_are_counted_apart():
     assert [rv.name for rv in tabulated.free_RVs] == ["ability", "y_counts", "y_z_counts"]
     a = np.array([0.3, -1.0, 0.0, 2.0, 0.5])
     density = tabulated.compile_fn(
-        [tabulated[f"answer{k}"] for k in range(12)],
+        [tabulated[f"answer{k}"] for k in range(6)],
         inputs=[tabulated["ability"]],
         mode="FAST_COMPILE",
         point_fn=False,

@@ -53,6 +53,7 @@ def test_another_kernel_does_not_share_code():
     assert np.all(after_nothing(compile_sweep(reading))[0] == RECORDS)
 
 
+@pytest.mark.long
 def test_an_invalid_parameter_of_the_mechanism_makes_the_state_impossible():
     # PyMC's own compiled log-density gives -inf here; without care, the inner graph would raise.
     with pm.Model() as model:
@@ -100,6 +101,7 @@ def test_arithmetic_that_gives_no_number_is_an_impossible_state(log_density):
     assert np.isfinite(stats["dapper_mechanism_logp"])
 
 
+@pytest.mark.usefixtures("in_python")
 def test_an_infinite_density_is_never_taken():
     with pm.Model() as model:
         x = pm.Poisson("record", 2.0, shape=2)
