@@ -200,6 +200,7 @@ def test_one_damaged_file_is_enough(damaged):
     assert told > 0
 
 
+@pytest.mark.long
 def test_missing_code_is_compiled_anew(damaged):
     for file in list(damaged.glob(f"string.{WHOLE}*")):
         file.unlink()

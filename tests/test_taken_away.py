@@ -152,9 +152,8 @@ def test_a_larger_model_is_sampled_without_that_of_every_run(sampled):
     sampled(QUICK, "regression")
 
 
-@pytest.mark.parametrize(
-    "names", [("records",), pytest.param(tuple(MODELS), marks=pytest.mark.long)]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("names", [("records",), tuple(MODELS)])
 def test_draws_are_the_same_with_all_accelerations_off(names, sampled):
     """Of one model for each step, and for each way in which sweeps over records go."""
     assert sampled("", *names, plain=True) == ({*MODULES}, [])

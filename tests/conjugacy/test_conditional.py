@@ -12,7 +12,6 @@ from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
 from tests.conjugacy.forms import FORMS
 from tests.conjugacy.judge import Judge
-from tests.long_cases import one_in_three
 
 
 def random_point(model, start, rng):
@@ -89,7 +88,10 @@ IN_NUMBA = [
 ]
 
 
-@pytest.mark.parametrize("name", one_in_three(IN_NUMBA))
+@pytest.mark.parametrize(
+    "name",
+    [IN_NUMBA[0], *(pytest.param(name, marks=pytest.mark.long) for name in IN_NUMBA[1:])],
+)
 def test_a_step_computes_the_same_in_numba(name):
     model, variables = FORMS[name]()
     step = ConjugateStep(variables, model=model)

@@ -49,7 +49,6 @@ LAG_ONE_ERROR = np.sqrt((1 - EXACT**2) / N_DRAWS)
 LAG_TWO_ERROR = np.sqrt((1 - EXACT**2) * (1 + 3 * EXACT**2) / N_DRAWS)
 
 
-@pytest.mark.long
 def test_the_exact_fraction_is_found_from_any_sampler(result, model):
     found = missing_information(result, model, thin=5, random_seed=1)["theta"]
     error = float(found.sel(statistic="error"))
@@ -73,6 +72,7 @@ def draw_x(rng, point):
     return {"x": rng.normal(mean, precision**-0.5, size=1)}
 
 
+@pytest.mark.long
 def test_two_exact_blocks_have_the_fraction_as_their_rate(model):
     with model:
         steps = [pmd.FunctionStep([model["x"]], draw_x), pmd.ConjugateStep([model["theta"]])]
@@ -88,6 +88,7 @@ def test_metropolis_on_the_records_shows_from_lag_two_on(result):
     assert autocorrelation(result, 2) > EXACT**2 + 4 * LAG_TWO_ERROR
 
 
+@pytest.mark.long
 def test_a_theta_that_is_not_drawn_anew_shows_at_lag_one(model):
     def metropolis(rng, point):
         theta = point["theta"]
@@ -106,6 +107,7 @@ def test_a_theta_that_is_not_drawn_anew_shows_at_lag_one(model):
     assert autocorrelation(result, 1) > EXACT + 4 * error
 
 
+@pytest.mark.long
 def test_parameters_that_nuts_moves(model):
     with pm.Model() as other:
         theta = pm.StudentT("theta", nu=1e6, mu=0, sigma=T)

@@ -302,6 +302,7 @@ def test_impossible_parameters_are_refused_when_drawing(mu, scale):
         DiscreteLaplace.rv_op.rng_fn(np.random.default_rng(1), mu, scale, None)
 
 
+@pytest.mark.long
 def test_prior_predictive_draws_of_a_model_with_dims_compile_without_a_warning():
     with pm.Model(coords={"cell": list("abc"), "year": [1, 2]}):
         mu = pm.Normal("mu", 100.4, 3, dims="cell")

@@ -16,6 +16,7 @@ from pymc_dapper.mechanisms import (
     LaplaceMechanism,
     TulapMechanism,
 )
+from tests.long_cases import one_in_three
 from tests.mechanisms import exact_noise as exact
 
 SCALES = [1e-300, 1e-20, 0.01, 0.3, 1.0, 1.999, 2.0, 6.32, 50.0, 1e3, 1e6, 1e8, 1e17, 1e100, 1e300]
@@ -160,7 +161,7 @@ COMPILED = [
     *(name for name in CASES if name.endswith("to fives, from 1")),
 ]
 MODES = [
-    *((name, "FAST_COMPILE") for name in CASES),
+    *one_in_three([(name, "FAST_COMPILE") for name in CASES]),
     *(pytest.param(name, numba_mode(None), marks=pytest.mark.long) for name in COMPILED),
 ]
 

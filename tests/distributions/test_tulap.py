@@ -291,6 +291,7 @@ def test_a_million_draws(q):
     assert np.isfinite(draws).all()
 
 
+@pytest.mark.long
 def test_prior_predictive_draws_of_a_model_with_dims_compile_without_a_warning():
     with pm.Model(coords={"cell": list("abc"), "year": [1, 2]}):
         m = pm.Normal("m", 100.4, 3, dims="cell")

@@ -384,6 +384,7 @@ def test_moves_begin_in_tuning_if_a_parameter_crawls(waiting, monkeypatch):
     assert "Begins if tuning mixes poorly without" in step.describe()
 
 
+@pytest.mark.long
 def test_moves_that_begin_in_tuning_are_the_same_in_other_processes(waiting, caplog):
     caplog.set_level(logging.INFO, logger="pymc")
     model, build = waiting

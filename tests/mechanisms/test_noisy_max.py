@@ -13,6 +13,7 @@ from mpmath import mp, mpf, quad
 from pymc_dapper import NoisyMaxMechanism, PureDP, statistics
 from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.plan import BySums
+from tests.long_cases import one_in_three
 
 SCORES = np.array([3.0, 5.5, 5.0, -2.0])
 
@@ -61,8 +62,16 @@ def by_quadrature(noise, scores, scale, chosen):
     return float(mp_log(quad(integrand, steps)))
 
 
-@pytest.mark.parametrize("noise", ["gumbel", "exponential", "laplace"])
-@pytest.mark.parametrize("scale", [0.5, 2.0, 1e5])
+NOISE = ["gumbel", "exponential", "laplace"]
+# In every run, each noise and each scale once.
+SCALES = [
+    pytest.param(noise, scale, marks=[pytest.mark.long] if i != k else [])
+    for i, noise in enumerate(NOISE)
+    for k, scale in enumerate([0.5, 2.0, 1e5])
+]
+
+
+@pytest.mark.parametrize(("noise", "scale"), SCALES)
 def test_probabilities_are_those_of_the_largest_noisy_score(noise, scale):
     values = log_probabilities(NoisyMaxMechanism(scale, 4, noise=noise))
     assert np.exp(values).sum() == pytest.approx(1, abs=1e-13)
@@ -75,7 +84,7 @@ def test_probabilities_are_those_of_the_largest_noisy_score(noise, scale):
         assert np.abs(log_probabilities(twin) - exact).max() > 0.01
 
 
-@pytest.mark.parametrize("noise", ["gumbel", "exponential", "laplace"])
+@pytest.mark.parametrize("noise", one_in_three(NOISE))
 @pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.long)])
 def test_probabilities_of_the_k_largest_in_any_order(noise, k):
     mechanism = NoisyMaxMechanism(2.0, 4, k, noise, ordered=False)

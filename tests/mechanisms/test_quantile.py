@@ -76,7 +76,9 @@ def _denominator(alpha, n):
     ("measure", "noise", "other"),
     [
         (dp.max_divergence(), "exponential", "gumbel"),
-        (dp.zero_concentrated_divergence(), "gumbel", "exponential"),
+        pytest.param(
+            *(dp.zero_concentrated_divergence(), "gumbel", "exponential"), marks=pytest.mark.long
+        ),
     ],
     ids=["pure", "zcdp"],
 )

@@ -105,6 +105,7 @@ def test_values_are_those_of_the_graph(n_columns):
         np.testing.assert_allclose(mine, their, rtol=1e-12)
 
 
+@pytest.mark.long
 def test_compiled_values_are_those_of_the_graph():
     inputs, outputs, given = tables(5)
     values = [given[x.name] for x in inputs]
@@ -165,6 +166,7 @@ def test_parts_that_draw_are_alike_whichever_draws_first():
     assert len({*of_each}) == 1
 
 
+@pytest.mark.long
 def test_one_function_copies_arrays_to_any_place():
     inputs = [pt.matrix(f"x{k}", shape=(3, 6)) for k in range(5)]
     joined = pt.concatenate([pt.exp(x).cumsum(axis=1) for x in inputs])

@@ -119,7 +119,8 @@ def epidemic(n_steps, n_groups):
     return FunctionGraph([beta, gamma], [pt.stack(new), *(x[of_persons].sum() for x in new)])
 
 
-@pytest.mark.parametrize("n_groups", [3, 100])  # numbers with names, and arrays in memory
+# Numbers with names, and arrays in memory.
+@pytest.mark.parametrize("n_groups", [pytest.param(3, marks=pytest.mark.long), 100])
 def test_work_and_length_are_linear_in_the_graph(n_groups, monkeypatch):
     counts, most = Counter(), {"entries": 10_000}
 

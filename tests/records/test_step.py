@@ -13,6 +13,7 @@ import pymc_dapper as pmd
 from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.step import MOST_SEARCHES
+from tests.evaluated_in_python import evaluated_in_python
 from tests.models import RELEASED, admissions_model
 from tests.preloaded import preloaded
 from tests.records.refusals import refuse, with_mechanism
@@ -52,8 +53,15 @@ def sequential(model, step):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"cores": 2}, {"cores": 2, "mp_ctx": preloaded()}],
-    ids=["here", "forked", "in processes of their own"],
+    [
+        pytest.param({}, id="here"),
+        pytest.param({"cores": 2}, id="forked"),
+        pytest.param(
+            {"cores": 2, "mp_ctx": preloaded()},
+            id="in processes of their own",
+            marks=pytest.mark.long,
+        ),
+    ],
 )
 def test_the_same_seed_gives_the_same_draws(model, step, sequential, options):
     assert same_draws(sample(model, step, **options), sequential)
@@ -251,7 +259,7 @@ def test_the_first_step_repeats_sweeps_until_the_state_is_possible():
 
 
 @pytest.mark.usefixtures("in_python")
-@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("cores", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_start_that_stays_impossible_is_explained(cores):
     model = bounded_model(41.5)  # of 40 people
     step = DapperStep([model["record"]], model=model, max_start_sweeps=5)
@@ -387,7 +395,8 @@ def spread():
         mu = pm.Normal("mu", 0, 1e8)
         record = pm.Normal("record", mu, 1, shape=20)
         pm.Laplace("variance", record.var(), 0.1, observed=1.0)
-    return m, DapperStep([record], model=m)
+    with evaluated_in_python():
+        return m, DapperStep([record], model=m)
 
 
 def test_digits_that_are_lost_in_a_chain_are_noticed_once_they_matter(spread):

@@ -170,7 +170,7 @@ def simulated_p_values(mixing):
 
 
 @pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
-@pytest.mark.parametrize("mixing", ["jeffreys", "flat-prior"])
+@pytest.mark.parametrize("mixing", [pytest.param("jeffreys", marks=pytest.mark.long), "flat-prior"])
 def test_size_and_power_are_what_a_simulation_finds(mixing, alternative):
     test = fiducial_test(N, 0.8, BUDGET, mixing=mixing, alternative=alternative)
     for theta, p in simulated_p_values(mixing).items():

@@ -10,6 +10,7 @@ import pytest
 from scipy.special import betaln, gammaln, logsumexp
 
 from pymc_dapper.reference import reversible_jump
+from tests.long_cases import one_in_three
 
 MODULE = importlib.import_module("pymc_dapper.reference.reversible_jump")
 
@@ -98,7 +99,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", one_in_three(FAULTS))
 def test_a_fault_in_the_jumps_is_found(fault, monkeypatch):
     line, broken = FAULTS[fault]
     source = inspect.getsource(MODULE._cycles)

@@ -201,6 +201,7 @@ def test_noise_of_another_kind_is_refused():
         census_tables(release(pmd.DiscreteGaussianMechanism([[2.0, 3.0]])), attributes={"sex": 2})
 
 
+@pytest.mark.long
 def test_tree_of_tables_takes_them():
     """Where only totals were measured, they have the posterior of `CountTree`."""
     rng = np.random.default_rng(5)
@@ -255,6 +256,7 @@ def quarters(rng):
     return rows
 
 
+@pytest.mark.long
 def test_a_state_with_group_quarters_is_sampled():
     """All tables of three people listed; those of blocks with a kind that they don't have, too."""
     levels = {"state": 2, "block": 4}

@@ -50,7 +50,13 @@ def step(model):
     return DapperStep([model["record"]], model=model)
 
 
-@pytest.mark.parametrize("released", [RELEASED, OTHER_RELEASE], ids=["paper", "other"])
+@pytest.mark.parametrize(
+    "released",
+    [
+        pytest.param(RELEASED, id="paper"),
+        pytest.param(OTHER_RELEASE, id="other", marks=pytest.mark.long),
+    ],
+)
 def test_one_step_gives_the_exact_posterior_of_each_release(model, step, released):
     # The step was built before the data were set.
     with model:
@@ -60,6 +66,7 @@ def test_one_step_gives_the_exact_posterior_of_each_release(model, step, release
     assert max(abs(value) for value in z.values()) < 4, z
 
 
+@pytest.mark.long
 def test_a_mechanism_with_the_wrong_noise_is_told_from_the_exact_posterior(model):
     with model:
         pm.set_data({"released": RELEASED})

@@ -112,6 +112,8 @@ def test_the_quadrature_is_that_of_a_normal_where_nothing_is_clipped():
     assert log_density == pytest.approx(expected, abs=1e-5)
 
 
+# In every run, what a sweep decides on in such models: records/compiled/test_op.py.
+@pytest.mark.long
 @pytest.mark.parametrize("data", MODELS)
 def test_mean_and_sd_given_a_clipped_sum(models, steps, exact, data):
     assert_agrees(run(models, data, steps[data], exact, draws=8_000))
@@ -128,6 +130,7 @@ class Late:
         return before
 
 
+@pytest.mark.long
 def test_contributions_at_old_parameters_are_told_apart(models, steps, exact):
     late = Late()
 

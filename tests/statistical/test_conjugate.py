@@ -24,6 +24,7 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.conjugacy.step import ConjugateStep, _Draws
 from tests.evaluated_in_python import REWRITTEN
+from tests.long_cases import one_in_three
 from tests.quadrature import Tabulated, linear_gaussian, marginals, normals
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 
@@ -231,7 +232,7 @@ def test_all_rules_are_tested():
     assert set(registered()) == set(PAIRS)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", one_in_three(PAIRS))
 def test_a_rule_leaves_the_joint_law_invariant(name, monkeypatch):
     assert invariance(name) > FALSE_ALARM
     key = registered()[name]
@@ -244,7 +245,7 @@ def test_a_rule_leaves_the_joint_law_invariant(name, monkeypatch):
 
 # Normal means -----------------------------------------------------------------------------------
 
-REPLICATES = 8_000
+REPLICATES = 4_000
 GROUP = np.array([0, 0, 1, 2, 2, 2])
 X = np.array([-1.0, 2.0, 0.5, 1.5, -0.3, 0.8])
 
@@ -354,6 +355,7 @@ def with_conditionals(step, *conditionals):
     return twin
 
 
+@pytest.mark.long
 def test_regression_coefficients():
     """All drawn at once: independent draws, against the closed form."""
     design = np.column_stack([np.ones(6), X])
@@ -375,6 +377,7 @@ def test_regression_coefficients():
     assert_disagrees(compare(model, [broken], exact, draws=FEW, tune=0))
 
 
+@pytest.mark.long
 def test_rate_beside_a_variable_that_pymc_samples():
     """Poisson counts with one latent multiplier: Gamma given it; PyMC's own step takes it."""
     counts, exposure = np.array([3, 6, 4]), np.array([1.0, 2.0, 1.5])

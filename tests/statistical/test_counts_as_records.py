@@ -13,6 +13,8 @@ from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model, admiss
 from tests.monte_carlo import smallest_ess, z_scores
 from tests.statistical.parameters import counted, probabilities
 
+pytestmark = pytest.mark.long
+
 
 def log_odds_ratio(model, step, counts):
     with model:

@@ -16,6 +16,8 @@ from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, co
 from tests.statistical.parameters import Given, regression
 from tests.statistical.twins import with_propose
 
+pytestmark = pytest.mark.long
+
 GROUP = np.array([0, 1, 1, 2, 0, 1, 2, 1])
 Z = np.array([-1.1, 0.3, 1.2, -0.4, 0.8, -1.6, 2.0, 0.1])
 N = len(GROUP)
@@ -79,7 +81,6 @@ def test_proposals_with_the_next_records_covariates_are_told_apart(model, step, 
     assert_disagrees(run(model, with_propose(step, shifted), exact, draws=FEW))
 
 
-@pytest.mark.long
 def test_another_noise_is_detected(model, exact):
     step = broken.broken_step(broken.FLATTENED)([model["record"]], model=model)
     assert_disagrees(run(model, step, exact))

@@ -12,6 +12,8 @@ from tests import broken
 from tests.quadrature import linear_gaussian, normals
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 
+pytestmark = pytest.mark.long
+
 N = 4, 7
 PRIOR_SD, NOISE = 1.5, 2.0
 APART, TOGETHER = np.eye(2), np.ones((1, 2))
@@ -46,8 +48,8 @@ def exact_of(way):
     ("way", "interweave"),
     [
         # Both groups are moved with their parameters as those are that one total is of.
-        pytest.param("apart", True, marks=pytest.mark.long),
-        pytest.param("apart", False, marks=pytest.mark.long),
+        ("apart", True),
+        ("apart", False),
         ("together", True),
         ("together", False),
     ],

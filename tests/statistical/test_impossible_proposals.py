@@ -93,6 +93,7 @@ def test_exact_draws_are_of_the_posterior_given_answers():
     np.testing.assert_allclose(weights / weights.sum(axis=0), exact / exact.sum(axis=0), atol=1e-14)
 
 
+@pytest.mark.long
 def test_a_spread_that_records_make_negative():
     # y_i ~ N(x_i, x_i / 2) excludes x_i < 0, and only x is released: its posterior is normal, cut.
     with pm.Model() as model:

@@ -20,7 +20,6 @@ from pymc_dapper.interweaving import step as interweave
 from pymc_dapper.interweaving.reading.model import read_non_centred
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests import interweave_twins as twins
-from tests.long_cases import one_in_three
 from tests.monte_carlo import smallest_ess, z_scores
 from tests.quadrature import (
     Tabulated,
@@ -330,11 +329,13 @@ def categories():
     return model, ["record"], ["p"], {"p": exact}
 
 
-@pytest.mark.parametrize("case", one_in_three(["yes_or_no", "counts", "categories"]))
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["yes_or_no", "counts", "categories"])
 def test_discrete_records(case, request):
     assert_agrees(run(*request.getfixturevalue(case)))
 
 
+@pytest.mark.long
 def test_noise_that_is_not_drawn_anew_is_detected(yes_or_no, monkeypatch):
     fault = twins.with_fault(twins.without_randomised_noise, monkeypatch)
     assert_disagrees(run(*yes_or_no, fault))
@@ -399,7 +400,7 @@ def prior_agreement(draws):
     return max(abs(value) for each in z for value in each.values())
 
 
-# With InterweaveStep and its twin in every run: clipped records above, and `exactness/`.
+# With InterweaveStep and its twin in every run: clipped records above.
 @pytest.mark.long
 def test_parameters_keep_their_prior_if_releases_are_drawn_anew():
     assert prior_agreement(geweke(linked_model(), InterweaveStep)) < 4

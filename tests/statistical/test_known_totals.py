@@ -137,6 +137,7 @@ def invariance_error(exchange):
     return np.abs(exact @ matrix - exact).max()
 
 
+@pytest.mark.long
 def test_exchanges_leave_the_posterior_of_all_assignments_invariant(of_four):
     assert invariance_error(of_four.exchange) < 1e-7
 
@@ -146,6 +147,7 @@ def test_the_kernel_of_exchanges_does_the_same_in_python(of_four):
     assert_same_in_python(of_four, of_four.exchange.function, point)
 
 
+@pytest.mark.long
 def test_exchanges_that_ignore_what_the_second_record_draws_from_do_not(of_four):
     exchange = of_four.exchange.exchange
 
@@ -214,6 +216,7 @@ def looked_up(n):
         return DapperStep([x, y]), model.initial_point()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_python")
 @pytest.mark.parametrize(
     "n", [(1, 1, 1, 1, 1), pytest.param((1, 2, 1, 2, 1), marks=pytest.mark.long)]

@@ -84,7 +84,7 @@ def test_a_total_that_never_moves_is_detected(total_above_table):
 
 
 @pytest.mark.usefixtures("in_python")
-@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("cores", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_a_total_that_never_moved_is_reported_from_any_process(total_above_table, cores, caplog):
     sampled(total_above_table, table_alone(total_above_table), draws=100, cores=cores)
     reports = [record for record in caplog.records if "never moved" in record.getMessage()]

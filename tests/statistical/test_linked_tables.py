@@ -129,7 +129,8 @@ def without(monkeypatch, left_out):
     monkeypatch.setattr(steps, "any_impossible", lambda *_: False)
 
 
-@pytest.mark.parametrize("slips", [pytest.param(0.0, marks=pytest.mark.long), 1e-9])
+@pytest.mark.long
+@pytest.mark.parametrize("slips", [0.0, 1e-9])
 def test_if_a_column_is_another_ones_copy_people_change_both_at_once(slips, monkeypatch):
     found = copied_column(slips)
     assert np.abs(z_scores(found, *all_of_a_copied_column())).max() < 4
@@ -150,6 +151,7 @@ def test_linked_tables_follow_their_probabilities(monkeypatch):
     assert np.abs(z_scores(followed(fault).astype(float), *by_enumeration())).max() > 8
 
 
+@pytest.mark.usefixtures("in_python")
 def test_linked_tables_of_which_some_are_impossible_are_refused():
     """c follows from b: no one changes b alone, and none of the moves changes both."""
     with pm.Model():
@@ -178,6 +180,7 @@ def rounded_pairs():
         return sampled(CountStep([a, ab, bc]))
 
 
+@pytest.mark.long
 def test_if_some_linked_tables_are_impossible_other_moves_are_taken():
     tables = np.array([x for x in product(range(N + 1), repeat=4) if sum(x) == N])
     unrounded = -gammaln(tables + 1).sum(axis=1)

@@ -100,6 +100,7 @@ class DrawnBefore(MarginalisedStep):
         return self._with_counts(new, counts), stats
 
 
+@pytest.mark.long
 def test_parameters_and_counts_have_their_exact_posterior(model):
     step = MarginalisedStep([model["effect"]], counts=[model["x"]], model=model)
     draws = draws_of(step, model)

@@ -19,7 +19,11 @@ from tests import interweave_twins as twins
 from tests.quadrature import Tabulated, marginals
 from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 
-pytestmark = pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved")
+pytestmark = [
+    # In every run, their laws and a wrong one: interweaving/reading/test_conditional_noise.py.
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved"),
+]
 
 NOISE, RELEASED = 0.8, 3.1
 NORMAL_ERRORS = np.array([0.9, -1.4, 2.2, 0.3])
@@ -76,7 +80,7 @@ def heavy():
     return model, ["error"], {"error": Tabulated(grid, logp)}
 
 
-@pytest.mark.parametrize("case", ["normal", pytest.param("heavy", marks=pytest.mark.long)])
+@pytest.mark.parametrize("case", ["normal", "heavy"])
 def test_an_unknown_size_of_errors(case, request):
     assert_agrees(run(request.getfixturevalue(case)))
 
@@ -98,8 +102,8 @@ def as_if_normal(view, laws, records):
     ("case", "broken"),
     [
         ("normal", without_volume_of_one),
-        pytest.param("heavy", without_volume_of_one, marks=pytest.mark.long),
-        pytest.param("heavy", as_if_normal, marks=pytest.mark.long),
+        ("heavy", without_volume_of_one),
+        ("heavy", as_if_normal),
     ],
 )
 def test_a_wrong_law_is_detected(case, broken, request, monkeypatch):
@@ -107,7 +111,6 @@ def test_a_wrong_law_is_detected(case, broken, request, monkeypatch):
     assert_disagrees(run(request.getfixturevalue(case)))
 
 
-@pytest.mark.long
 def test_measurements_left_out_are_detected(normal, monkeypatch):
     assert_disagrees(run(normal, twins.with_fault(twins.without_factor("w"), monkeypatch)))
 
@@ -120,12 +123,10 @@ def frames_of_noise(monkeypatch):
     return monkeypatch
 
 
-@pytest.mark.long
 def test_frames_of_the_noise_of_these_laws(normal, frames_of_noise):
     assert_agrees(run(normal, moves=None, draws=12_000))
 
 
-@pytest.mark.long
 def test_a_wrong_law_is_detected_by_frames(normal, frames_of_noise):
     frames_of_noise.setattr(reading_of_model, "log_law_of", without_volume_of_one)
     assert_disagrees(run(normal, moves=None, draws=12_000))

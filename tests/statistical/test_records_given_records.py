@@ -18,6 +18,8 @@ from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, co
 from tests.statistical.parameters import Given
 from tests.statistical.twins import with_propose
 
+pytestmark = pytest.mark.long
+
 N = 8
 NOISE = 2.5
 RELEASED = np.array([5.2, 7.1, 11.4])
@@ -99,7 +101,6 @@ def test_y_proposed_for_another_x_is_detected(model, step, parameter_step, exact
     assert_disagrees(compare(model, [twin, parameter_step], exact, draws=FEW))
 
 
-@pytest.mark.long
 def test_sums_left_behind_are_told_apart(model, parameter_step, exact):
     step = broken.broken_step(broken.STALE_SUMS)([model["y"], model["x"]], model=model)
     assert_disagrees(compare(model, [step, parameter_step], exact, draws=FEW))

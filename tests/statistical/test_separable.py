@@ -60,10 +60,12 @@ def share(rng, point):
     return [np.log(p / (1 - p))]
 
 
+@pytest.mark.long
 def test_share_given_randomised_response(yes_no_model, yes_no_step, exact_p):
     assert_agrees(run_yes_no(yes_no_model, yes_no_step, exact_p))
 
 
+@pytest.mark.long
 def test_answers_ignored_are_told_apart(yes_no_model, yes_no_step, exact_p):
     twin = with_propose(yes_no_step, from_prior)
     assert_disagrees(run_yes_no(yes_no_model, twin, exact_p, draws=FEW))
@@ -77,6 +79,7 @@ def expit(log_odds):
     return 1 / (1 + np.exp(-log_odds))
 
 
+@pytest.mark.long
 def test_answers_that_count_twice_are_told_apart(yes_no_model, yes_no_step, exact_p):
     # Proposed by what the answers say, and then decided on by what the answers say.
     rng = np.random.default_rng(12)
@@ -157,7 +160,7 @@ def exact_cells():
     return {"p": [Cell(posterior, k) for k in range(4)]}
 
 
-# The tests of exactness have cells with randomised response in every run.
+# In every run, yes and no are drawn from their exact conditional (above).
 @pytest.mark.long
 def test_cell_probabilities_given_randomised_response(cell_model, cell_step, exact_cells):
     # NUTS takes p.
@@ -358,6 +361,7 @@ def run_micro(model, step, exact, **kwargs):
     return compare(model, [step, mean], exact, **kwargs)
 
 
+@pytest.mark.long
 def test_mean_and_records_given_noisy_microdata(micro_model, micro_step, exact_micro):
     assert_agrees(run_micro(micro_model, micro_step, exact_micro, draws=12_000, seed=1))
 
@@ -379,6 +383,7 @@ def test_microdata_ignored_are_told_apart(micro_model, micro_step, exact_micro):
     assert_disagrees(run_micro(micro_model, twin, exact_micro, draws=FEW))
 
 
+@pytest.mark.long
 def test_answers_of_the_next_record_are_told_apart(micro_model, micro_step, exact_micro):
     def next_record(decide, records, proposals, log_uniforms, given):
         _, accepted, logp = decide(

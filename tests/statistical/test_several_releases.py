@@ -14,6 +14,8 @@ from tests.quadrature import linear_gaussian, normals
 from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
 from tests.statistical.parameters import Given, regression
 
+pytestmark = pytest.mark.long
+
 N = 6
 IN_GROUP = np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.0])
 ANSWERS = np.array([2.4, -0.3, 1.7])  # of the first three records
@@ -68,12 +70,7 @@ def test_parameters_and_records_given_all_releases(model, exact):
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        broken.without_separable,
-        pytest.param(broken.SEPARABLE_ONLY, marks=pytest.mark.long),
-        # In every run, a column that is forgotten: test_transition_matrix.py.
-        pytest.param(broken.FIRST_CHANGE_ONLY, marks=pytest.mark.long),
-    ],
+    [broken.without_separable, broken.SEPARABLE_ONLY, broken.FIRST_CHANGE_ONLY],
     ids=["without answers", "answers only", "first total only"],
 )
 def test_a_forgotten_release_is_detected(model, exact, fault):

@@ -52,6 +52,7 @@ def normal_limit(n):
     return (mean, np.sqrt(variance)), (share, np.sqrt(variance / n**2 + share * (1 - share) / n))
 
 
+@pytest.mark.long
 def test_posterior_of_a_nation_is_its_normal_limit(of_all_people):
     (mean, sd), (share, spread) = normal_limit(N)
     counts = of_all_people["record_counts"].values[0].astype(float)
@@ -63,6 +64,7 @@ def test_posterior_of_a_nation_is_its_normal_limit(of_all_people):
     assert in_standard_errors(p, spread, "sd") < STANDARD_ERRORS
 
 
+@pytest.mark.long
 def test_another_number_of_people_is_found_out(of_all_people):
     (mean, _), (_, spread) = normal_limit(N - 20_000)
     counts = of_all_people["record_counts"].values[0].astype(float)

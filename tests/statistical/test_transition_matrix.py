@@ -98,11 +98,13 @@ def test_a_sweep_leaves_the_exact_conditional_posterior_invariant(name):
 
 @pytest.mark.parametrize(
     ("fault", "name"),
-    [
-        *product(FAULTS, ["a norm", "a norm by value"]),
-        *product([*FAULTS, "STALE_TERMS"], ["one sum", *SMALLER]),
-        ("ONE_COLUMN_FORGOTTEN", "in cells, two records"),
-    ],
+    one_in_three(
+        [
+            ("ONE_COLUMN_FORGOTTEN", "in cells, two records"),
+            *product(FAULTS, ["a norm", "a norm by value"]),
+            *product([*FAULTS, "STALE_TERMS"], ["one sum", *SMALLER]),
+        ]
+    ),
 )
 def test_a_broken_sweep_does_not(fault, name):
     decide = broken_parts(reading_of(name), getattr(broken, fault)).decide

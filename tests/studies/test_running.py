@@ -100,6 +100,7 @@ def test_a_dask_worker_that_dies_loses_its_cell_only(expected, cluster, tmp_path
     assert begun_twice(tmp_path) == 1
 
 
+@pytest.mark.long
 def test_a_process_that_dies_loses_its_cell_only(expected, tmp_path, monkeypatch):
     """Two processes, one of which dies, give the same results as one process."""
     new = partial(ProcessPoolExecutor, 1, preloaded(), initializer=running._die_with_parent)

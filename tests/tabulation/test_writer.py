@@ -64,8 +64,8 @@ FAULTS = {
         forms.randomised_response,
     ),
     _with_entries_mismatched: (
-        forms.answers_in_columns,
         forms.item_responses,
+        forms.answers_in_columns,
         forms.sums_of_columns,
     ),
 }
@@ -73,7 +73,11 @@ FAULTS = {
 
 @pytest.mark.parametrize(
     ("fault", "write"),
-    [(fault, write) for fault, writes in FAULTS.items() for write in writes],
+    [
+        pytest.param(fault, write, marks=[pytest.mark.long] if k else [])
+        for fault, writes in FAULTS.items()
+        for k, write in enumerate(writes)
+    ],
     ids=lambda function: function.__name__.strip("_"),
 )
 def test_faults_are_found(fault, write, monkeypatch):

@@ -291,6 +291,7 @@ def test_without_the_way_back_they_do_not():
     assert error(matrix, posterior) > 1e-3
 
 
+@pytest.mark.long
 def test_a_metric_that_depends_on_the_table_does_not_either():
     model, posterior = overlapping()
     metrics = STIFF, [1.0, 1.0, 1.0, 4.0, 4.0]

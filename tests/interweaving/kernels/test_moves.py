@@ -70,7 +70,7 @@ def test_moves_leave_exact_draws_exact():
     assert after_one_move(moved) < 4
 
 
-@pytest.mark.parametrize("forgotten", ["log_t", "log_slope"])
+@pytest.mark.parametrize("forgotten", ["log_t", pytest.param("log_slope", marks=pytest.mark.long)])
 def test_moves_that_forget_the_fitted_density_are_told_apart(forgotten):
     assert after_one_move(broken_kernel(forgotten)) > 4
 

@@ -24,6 +24,7 @@ def test_what_differs_is_refused(monkeypatch):
         SizeStep([model["n"]], model=model)
 
 
+@pytest.mark.long
 def test_compiled_operations_agree_with_python():
     """Compiled, they do what their kernels do in Python."""
     rows = pt.tensor("rows", dtype="float64", shape=(9, 2))

@@ -26,14 +26,10 @@ CAUGHT = {
 }
 """A test, and a form, that catches a fault soon. docs/evidence/exactness.md has them all."""
 
-IN_EVERY_RUN = {
-    "stale cached sum",
-    "proposal from the wrong theta",
-    "theta given the old records",
-}
-"""Of what is proposed, what is decided and what follows one each, for which little is compiled. A
-density of NUTS without its Jacobian is told from the model's in
-`tests/steps/test_conditional_nuts.py`."""
+IN_EVERY_RUN = "stale cached sum"
+"""For which little is compiled. Wrong proposals are told from exact ones in `test_separable.py` and
+`test_constrained_records.py`, one folder above, and a density of NUTS without its Jacobian from the
+model's in `tests/steps/test_conditional_nuts.py`."""
 
 
 READY_MADE = (
@@ -44,20 +40,20 @@ READY_MADE = (
 
 ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed", *READY_MADE}
 """Forms that other tests of every run cover, uncompiled or in other models."""
-ONCE_MORE |= {"full evaluation", "sums, entry by entry"}
+ONCE_MORE |= {"full evaluation", "sums, entry by entry", "sums, as a whole"}
 """Of which there are matrices, as compiled, and those of twins in `test_full_evaluation.py` and
 `test_transition_matrix.py`, one folder above."""
-
-
-def marks(test, case):
-    """Of NUTS beside records, Geweke's test is of every run, with a twin."""
-    is_long = case in ONCE_MORE or (test, case) == ("calibration", "compound with NUTS")
-    return [pytest.mark.long] if is_long else []
+ONCE_MORE |= {"compound with InterweaveStep", "separable, drawn exactly", "compound with NUTS"}
+"""With twins: `test_interweave.py` and `test_separable.py`, one folder above; and the gradient of
+NUTS in `tests/steps/test_conditional_nuts.py`."""
 
 
 @pytest.mark.parametrize(
     ("test", "case"),
-    [pytest.param(*each, marks=marks(*each)) for each in product(TESTS, CASES)],
+    [
+        pytest.param(test, case, marks=[pytest.mark.long] if case in ONCE_MORE else [])
+        for test, case in product(TESTS, CASES)
+    ],
 )
 def test_an_exact_sampler_passes(test, case):
     verdict = TESTS[test](case, EXACT, SHORT)
@@ -66,7 +62,7 @@ def test_an_exact_sampler_passes(test, case):
 
 @pytest.mark.parametrize(
     "fault",
-    [pytest.param(x, marks=[] if x in IN_EVERY_RUN else pytest.mark.long) for x in FAULTS],
+    [pytest.param(x, marks=[] if x == IN_EVERY_RUN else pytest.mark.long) for x in FAULTS],
 )
 def test_each_fault_is_caught(fault):
     test, case = CAUGHT[fault]
