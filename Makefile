@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make example   run examples/admissions.py"
 	@echo "make test      lint, then run the tests       (ARGS='-k word' is passed on to pytest)"
-	@echo "make test-all  the same, and the tests that take long: pages of docs/, examples, benchmarks"
+	@echo "make test-all  the same, and the tests that take long: more samplers, pages of docs/, examples, benchmarks"
 	@echo "make exactness the tests of exactness for longer; writes docs/evidence/exactness.md (half an hour)"
 	@echo "make benchmark speed beside peers; writes docs/performance.md and evidence (half an hour, on an idle machine)"
 	@echo "make docs      the documentation as HTML, in docs/_build, with the tutorials run (ten minutes)"
