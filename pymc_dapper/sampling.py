@@ -21,7 +21,7 @@ from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
-from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy, find_series
+from pymc_dapper.interweaving.reading.hierarchy import GROUPS, SERIES, find_hierarchy
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
@@ -43,8 +43,8 @@ SWITCHED = 0.2
 """Variance of chains' means, beside that within chains, of components in different orders."""
 
 REMEDIES = {
-    find_hierarchy: "Try it as location + scale * z, with z of location 0 and scale 1",
-    find_series: (
+    GROUPS: "Try it as location + scale * z, with z of location 0 and scale 1",
+    SERIES: (
         "Try its steps as scale * z, with z of location 0 and scale 1: a random walk is "
         "start + pt.cumsum(scale * z)"
     ),
@@ -236,8 +236,8 @@ def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool) -> No
         return
     number, (n_chains, n_draws) = int(stats["diverging"].sum()), stats["diverging"].shape[:2]
     continuous = [rv for rv in model.free_RVs if rv.dtype.startswith("float")]
-    for find, remedy in REMEDIES.items():
-        followers, movers = find(model, continuous)
+    for kinds, remedy in REMEDIES.items():
+        followers, movers = find_hierarchy(model, continuous, kinds)
         names = [rv.name for rv in movers]
         judged = movers and checked and n_chains > 1 and n_draws >= 100
         if movers and (number or (judged and _slow(result, names))):

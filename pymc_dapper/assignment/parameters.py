@@ -21,7 +21,7 @@ from pymc_dapper.conjugacy.weights import categories_of
 from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
-from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy
+from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy, has_map
 from pymc_dapper.interweaving.reading.model import read_movable, read_non_centred
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 from pymc_dapper.interweaving.reading.tables import read_tables
@@ -171,6 +171,7 @@ def hierarchy_steps(
     """Move parameters together with the variables whose scale they are, and their records."""
     continuous = [rv for rv in parameters if rv.dtype in continuous_types]
     followers, movers = find_hierarchy(latent.readings.model, continuous)
+    followers = [rv for rv in followers if has_map(rv)]
     choices = [[*followers, *besides] for besides in (latent.all, latent.records, ())]
     return _move_together(latent.readings, movers, choices, options)
 

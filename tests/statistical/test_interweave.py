@@ -12,7 +12,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from scipy.special import gammaln, logsumexp
-from scipy.stats import beta, binom, gamma, laplace, norm, poisson
+from scipy.stats import beta, binom, gamma, laplace, multivariate_normal, norm, poisson
 
 from pymc_dapper import DapperStep, GaussianMechanism, ReadingError, assign_steps
 from pymc_dapper.graphs.rebuild import rebuild
@@ -448,3 +448,48 @@ def test_groups_with_unknown_spread(groups, monkeypatch):
 
     assert_agrees(sampled(InterweaveStep, 3_000))
     assert_disagrees(sampled(twins.with_fault(with_jacobian, monkeypatch), FEW))
+
+
+def of_walk():
+    with pm.Model() as model:
+        tau = pm.Gamma("tau", 3, 3)
+        walk = pm.GaussianRandomWalk("t", sigma=tau, init_dist=pm.Normal.dist(), shape=5)
+    times, grid = np.arange(5), np.linspace(1e-9, 8, 1_600)
+    covariances = 1 + grid[:, None, None] ** 2 * np.minimum(times, times[:, None])
+    return model, walk, grid, gamma.logpdf(grid, 3, scale=1 / 3), covariances
+
+
+def of_autoregression():
+    with pm.Model() as model:
+        rho = pm.Normal("rho", 0.3, 0.5)
+        series = pm.AR("t", rho[None], 2, init_dist=pm.Normal.dist(), shape=5)
+    grid = np.linspace(-3, 4, 1_600)
+    innovations = np.linalg.inv(np.eye(5) - grid[:, None, None] * np.eye(5, k=-1))
+    scales = np.diag([1.0, 4, 4, 4, 4])
+    covariances = innovations @ scales @ innovations.transpose(0, 2, 1)
+    return model, series, grid, norm.logpdf(grid, 0.3, 0.5), covariances
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("build", [of_walk, of_autoregression])
+def test_series_with_unknown_scale_or_coefficient(build, monkeypatch):
+    model, series, grid, log_prior, covariances = build()
+    n, noise, released = 3, 2.0, np.array([4.0, 9.0, 14.0, 18.0, 25.0])
+    with model:
+        x = pm.Normal("record", series[:, None], 1, shape=(5, n))
+        GaussianMechanism(noise).observe("privacy", x.sum(axis=1), released=released)
+    of_release = n**2 * covariances + (n + noise**2) * np.eye(5)
+    log_likelihood = [multivariate_normal.logpdf(released, cov=each) for each in of_release]
+    [parameter] = [rv for rv in model.free_RVs if rv.name in ("tau", "rho")]
+    exact = {parameter.name: Tabulated(grid, log_prior + log_likelihood)}
+    steps = assign_steps(model=model)
+    assert [x.vars for x in steps[-1:]] == [[model.rvs_to_values[parameter]]]
+
+    def sampled(step_type, draws):
+        with model:
+            of_series = step_type([parameter], records=[series], moves=3)
+        return compare(model, [*steps[:-1], of_series], exact, draws=draws)
+
+    assert_agrees(sampled(InterweaveStep, 3_000))
+    stale = twins.with_fault(twins.with_stale_records, monkeypatch)
+    assert_disagrees(sampled(stale, FEW))

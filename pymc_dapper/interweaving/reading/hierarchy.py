@@ -4,21 +4,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from pymc import Model
-from pymc.distributions.timeseries import AutoRegressiveRV, RandomWalkRV
-from pytensor.graph import Variable, ancestors
+from pytensor.graph import Op, Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.interweaving.reading.families import RULES
+from pymc_dapper.interweaving.reading.maps import NoRecordMapError, parameters_of, record_map
+from pymc_dapper.interweaving.reading.series import SERIES
+
+type Kinds = tuple[type[Op], ...]
+
+GROUPS: Kinds = tuple(RULES)
 
 
 def find_hierarchy(
-    model: Model, parameters: Sequence[TensorVariable]
+    model: Model, parameters: Sequence[TensorVariable], kinds: Kinds = (*GROUPS, *SERIES)
 ) -> tuple[list[TensorVariable], list[TensorVariable]]:
     """Find the vectors whose scale depends on parameters, and the parameters of their laws.
 
     As the model has it, such a vector is centred. If data say little of it, chains get stuck where
     the scale is small, and NUTS diverges there. Moves that keep the noise of the vector go through.
-    A parameter that is itself such a vector isn't moved.
+    A parameter that is itself such a vector isn't moved. ``kinds`` says which laws are looked at.
     """
 
     def among(graphs: Sequence[Variable]) -> list[TensorVariable]:
@@ -27,21 +32,19 @@ def find_hierarchy(
 
     followers, movers = [], []
     for rv in parameters:
-        if rv.type.ndim and isinstance(rv.owner.op, tuple(RULES)):
-            op: Any = rv.owner.op
-            *_, scale = law = op.dist_params(rv.owner)
-            if among([scale]):
+        op: Any = rv.owner.op
+        if rv.type.ndim and isinstance(op, kinds):
+            law = op.dist_params(rv.owner)
+            if among(law if isinstance(op, SERIES) else law[-1:]):
                 followers.append(rv)
                 movers += among(law)
     return followers, [rv for rv in parameters if rv in movers and rv not in followers]
 
 
-def find_series(
-    model: Model, parameters: Sequence[TensorVariable]
-) -> tuple[list[TensorVariable], list[TensorVariable]]:
-    """Find random walks and autoregressions, and the parameters of their laws."""
-    kinds = (RandomWalkRV, AutoRegressiveRV)
-    series = [rv for rv in parameters if isinstance(rv.owner.op, kinds)]
-    given = [x for rv in series for x in rv.owner.inputs]
-    seen = set(ancestors(given, blockers=model.free_RVs))
-    return series, [rv for rv in parameters if rv in seen and rv not in series]
+def has_map(rv: TensorVariable) -> bool:
+    """Whether a variable can be written as a function of its law's parameters and of noise."""
+    try:
+        record_map(rv.owner.op, rv.owner, [True] * len(parameters_of(rv.owner)))
+    except NoRecordMapError:
+        return False
+    return True

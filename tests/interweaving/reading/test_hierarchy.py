@@ -1,9 +1,13 @@
 """Which parameters move together with the variables whose scale they are."""
 
+import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy
+import pymc_dapper as pmd
+from pymc_dapper import InterweaveStep
+from pymc_dapper.interweaving.reading.hierarchy import GROUPS, SERIES, find_hierarchy, has_map
 
 
 @pytest.mark.parametrize(
@@ -37,3 +41,40 @@ def test_a_vector_that_others_follow_stays_itself():
     followers, movers = find_hierarchy(model, model.free_RVs)
     assert [rv.name for rv in followers] == ["regions", "counties"]
     assert movers == [s]
+
+
+START = pm.Normal.dist()
+
+
+@pytest.mark.parametrize(
+    ("law", "movers"),
+    [
+        (lambda m, s: pm.GaussianRandomWalk("t", m, s, init_dist=START, shape=3), ["m", "s"]),
+        (lambda m, s: pm.GaussianRandomWalk("t", m, 1, init_dist=START, shape=3), ["m"]),
+        (lambda m, s: pm.GaussianRandomWalk("t", 0, 1, init_dist=START, shape=3), []),
+        (lambda m, s: pm.AR("t", pt.stack([0.1, m]), s, init_dist=START, shape=4), ["m", "s"]),
+    ],
+)
+def test_series_follow_all_parameters_of_their_laws(law, movers):
+    with pm.Model() as model:
+        m, s = pm.Normal("m"), pm.HalfNormal("s")
+        t = law(m, s)
+    for kinds, found in [((*GROUPS, *SERIES), bool(movers)), (GROUPS, False)]:
+        followers, moving = find_hierarchy(model, model.free_RVs, kinds)
+        assert followers == [t] * found
+        assert [rv.name for rv in moving] == movers * found
+
+
+def test_a_series_with_point_masses_has_no_map_and_hinders_no_other():
+    clipped = pm.Censored.dist(START, lower=0, upper=None)
+    with pm.Model() as model:
+        s = pm.HalfNormal("s")
+        groups = pm.Normal("groups", 0, s, shape=3)
+        steps = pm.Normal.dist(0, s)
+        walk = pm.RandomWalk("walk", init_dist=clipped, innovation_dist=steps, steps=3)
+        x = pm.Normal("x", groups, 1)
+        pmd.LaplaceMechanism(1.0).potential("release", x.sum(), released=0.3)
+        pm.Normal("public", walk, 1, observed=np.zeros(4))
+    assert [has_map(rv) for rv in (groups, walk)] == [True, False]
+    steps = pmd.assign_steps(model=model)
+    assert [x.vars for x in steps if isinstance(x, InterweaveStep)][-1] == [model.rvs_to_values[s]]
