@@ -4,7 +4,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(inline="always")
+@njit
 def is_finite(x: float) -> bool:
     """Whether a number is neither infinite nor nan.
 

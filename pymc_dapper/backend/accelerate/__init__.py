@@ -78,6 +78,17 @@ def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str
     return njit(written_out(body, signature, **names), inline="always")
 
 
+def passing(kernel: Any, *functions: Any) -> tuple[Any, ...]:
+    """Return a kernel that functions are passed to, and these as it takes them.
+
+    A function passed as numba passes it would be known by its address in this process, so nothing
+    could be kept on disk. If its type can't identify it, the kernel is inlined.
+    """
+    if not _passed_by_type():
+        return njit(kernel.py_func, inline="always"), *functions
+    return kernel, *(None if each is None else Given(each) for each in functions)
+
+
 @cache
 def _passed_by_type() -> bool:
     """Whether numba knows a type that identifies the passed function."""

@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 import pytensor.tensor as pt
 
+from pymc_dapper.backend.accelerate import passing
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, numba_njit
@@ -136,8 +137,9 @@ def _sweep(op: _Sweep) -> Callable:
         RankSweep: sweep_by_rank,
         FullSweep: sweep_by_full_evaluation,
     }
-    kernel, n_arrays = kernels[type(op)], op.n_arrays
+    n_arrays = op.n_arrays
     log_density = None if op.density is None else compiled_density(op.density)
+    kernel, log_density = passing(kernels[type(op)], log_density)
     context_of = _context_of(op.density, n_arrays)
 
     @numba_njit
@@ -158,15 +160,18 @@ def _record_sweep(op: RecordSweep) -> Callable:
     context_of = _context_of(op.density, n_arrays)
     if isinstance(op, OrderSweep):
         decide, context_of = decide_by_order, _context_of_orders(n_arrays)
+    kernel, decide, log_density, present, proposed = passing(
+        sweep_by_blocks, decide, log_density, present_rows, proposed_rows
+    )
 
     @numba_njit
     def record_sweep(thresholds, *inputs):  # type: ignore[no-untyped-def]
-        accepted, final = sweep_by_blocks(
+        accepted, final = kernel(
             decide,
             log_density,
             context_of(inputs),
-            present_rows,
-            proposed_rows,
+            present,
+            proposed,
             inputs[:n_arrays],
             n_columns or present_rows(inputs, 0, 1).shape[1],
             in_block,

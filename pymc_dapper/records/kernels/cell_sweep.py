@@ -34,7 +34,7 @@ class Cells(NamedTuple):
     """Ints, shape (number of variables, n): the values of records, from 0 on."""
 
 
-@njit(inline="always")
+@njit
 def sweep_by_cell(
     log_term: Callable[..., float],
     context: np.ndarray,
@@ -111,7 +111,7 @@ def sweep_by_cell(
     return accepted, terms.sum()
 
 
-@njit(inline="always")
+@njit
 def place_of(tables: Any, t: int, values: np.ndarray, i: int) -> int:
     """Look up the place of a record in a table.
 
@@ -139,7 +139,7 @@ def look_up(tables: Any, values: np.ndarray, records: np.ndarray, out: np.ndarra
             out[r, t] = tables.cells[places[r]]
 
 
-@njit(inline="always")
+@njit
 def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np.ndarray:
     """Count the first records in the cells; whole numbers, which no sum of them rounds."""
     # An array for two sides, as the sweep has: so `look_up` is compiled once.
@@ -154,7 +154,7 @@ def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np
     return counts
 
 
-@njit(inline="always")
+@njit
 def check_cells(sizes: np.ndarray, present: np.ndarray, proposed: np.ndarray) -> None:
     """Check that all values have a place.
 

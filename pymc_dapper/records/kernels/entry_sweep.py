@@ -13,7 +13,7 @@ from pymc_dapper.kernels.fast_math import is_finite
 from pymc_dapper.records.kernels.record_sweep import RUN, Sums, end_run, plus
 
 
-@njit(inline="always")
+@njit
 def decisive_gain(gain: float, n_impossible: int) -> float:
     """Apply the rule of `record_sweep.log_gain`, given how many present terms are impossible."""
     if n_impossible > 0:

@@ -13,7 +13,7 @@ from pymc_dapper.records.kernels.record_sweep import log_gain
 
 
 # Inlined for the reasons given in `record_sweep`.
-@njit(inline="always")
+@njit
 def sweep_by_full_evaluation(
     log_density: Callable[..., float],
     context: tuple[Any, ...],

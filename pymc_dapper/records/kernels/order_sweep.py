@@ -35,7 +35,7 @@ class Orders(NamedTuple):
     """Shape (q, 3): the number before each order statistic, itself, and the one after."""
 
 
-@njit(inline="always")
+@njit
 def orders_of(values: np.ndarray, proposed: np.ndarray, ranks: np.ndarray) -> Orders:
     """Find the numbers around each order statistic."""
     n, n_orders = values.shape[1], len(ranks)
@@ -47,7 +47,7 @@ def orders_of(values: np.ndarray, proposed: np.ndarray, ranks: np.ndarray) -> Or
     return orders
 
 
-@njit(inline="always")
+@njit
 def look(orders: Orders, q: int) -> None:
     """Find the numbers around an order statistic among all."""
     values, half = orders.values[orders.ranks[q, 0]], orders.near.shape[1] // 4
@@ -59,7 +59,7 @@ def look(orders: Orders, q: int) -> None:
     between(orders.near, orders.place, orders.three, orders.ranks[q, 1], q)
 
 
-@njit(inline="always")
+@njit
 def between(near: np.ndarray, place: np.ndarray, three: np.ndarray, rank: int, q: int) -> None:
     """Note an order statistic with the numbers before and after it."""
     at, size = rank - place[q, 0], place[q, 1]
@@ -68,7 +68,7 @@ def between(near: np.ndarray, place: np.ndarray, three: np.ndarray, rank: int, q
     three[q, 2] = near[q, at + 1] if at + 1 < size else np.inf
 
 
-@njit(inline="always")
+@njit
 def moved(three: np.ndarray, q: int, a: float, b: float) -> float:
     """Return the order statistic after one record's number changes from a to b."""
     present = three[q, 1]
@@ -77,7 +77,7 @@ def moved(three: np.ndarray, q: int, a: float, b: float) -> float:
     return min(max(b, low), high)
 
 
-@njit(inline="always")
+@njit
 def move(near: np.ndarray, place: np.ndarray, n: int, q: int, a: float, b: float) -> None:
     """Change a number from a to b, where it is among those around an order statistic."""
     first, size = place[q, 0], place[q, 1]

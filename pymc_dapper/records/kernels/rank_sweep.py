@@ -39,7 +39,7 @@ class Releases(NamedTuple):
     """Gauss-Legendre rules on (0, 1) with 1, 2, 4, ... nodes, one after the other."""
 
 
-@njit(inline="always")
+@njit
 def sweep_by_rank(
     log_density: None,
     context: tuple[Any, ...],
@@ -96,7 +96,7 @@ def sweep_by_rank(
     return accepted, log_now
 
 
-@njit(inline="always")
+@njit
 def look(
     releases: Releases, q: int, counts: np.ndarray, distances: np.ndarray, steps: np.ndarray
 ) -> tuple[int, int]:
@@ -124,7 +124,7 @@ def look(
     return first, stop
 
 
-@njit(inline="always")
+@njit
 def move(
     releases: Releases, a: int, b: int, distances: np.ndarray, first: np.ndarray, stop: np.ndarray
 ) -> bool:
@@ -144,7 +144,7 @@ def move(
     return moved
 
 
-@njit(inline="always")
+@njit
 def log_chosen(
     releases: Releases,
     distances: np.ndarray,

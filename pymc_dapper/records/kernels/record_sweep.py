@@ -41,7 +41,7 @@ class Sums(NamedTuple):
     """Float64, shape (d,): the rounding error of the total, to be added with the next run."""
 
 
-@njit(inline="always")
+@njit
 def no_sums(n_sums: int) -> Sums:
     """Return sums over nothing."""
     return Sums(np.zeros(n_sums), np.zeros(n_sums), np.zeros(n_sums))
@@ -77,7 +77,7 @@ def add_term(total: float, lost: float, term: float) -> tuple[float, float]:
     return s, (t - (s - total) if is_finite(s) else 0.0)
 
 
-@njit(inline="always")
+@njit
 def end_run(sums: Sums) -> None:
     """Add the present run to the total."""
     total, change, lost = sums
@@ -86,7 +86,7 @@ def end_run(sums: Sums) -> None:
         change[j] = 0.0
 
 
-@njit(inline="always")
+@njit
 def add_rows(sums: Sums, rows: np.ndarray, n_sums: int) -> None:
     """Add all rows of a matrix to sums.
 
@@ -110,7 +110,7 @@ def add_rows(sums: Sums, rows: np.ndarray, n_sums: int) -> None:
 # Everything here is inlined, for two reasons. An update then costs as much as a hand-written loop;
 # a call would also count references to its array arguments (27 against 41 ns each). And code that
 # takes a function as an argument, such as the log-density, can't be cached on disk.
-@njit(inline="always")
+@njit
 def log_gain(present: float, proposed: float) -> float:
     """Log-density gained by a move; never nan.
 
@@ -184,7 +184,7 @@ def decide_by_sums(
     return log_now
 
 
-@njit(inline="always")
+@njit
 def sweep_by_blocks(
     decide: Callable[..., float],
     log_density: Callable[..., float],

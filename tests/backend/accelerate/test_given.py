@@ -7,7 +7,7 @@ import pytest
 from numba import njit, types
 
 from pymc_dapper.backend import accelerate
-from pymc_dapper.backend.accelerate import given_function
+from pymc_dapper.backend.accelerate import given_function, passing
 from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import kept_on_disk
 
@@ -42,6 +42,21 @@ def test_they_are_kept_on_disk_with_the_kernel_each_with_its_own():
     assert first is not second
     assert (first(2.0), second(2.0), other(2.0)) == (31.5, 31.5, 45.5)
     assert sum(second.stats.cache_hits.values()) == 1
+
+
+@pytest.mark.parametrize("by_type", [True, False])
+def test_a_kernel_is_kept_on_disk_with_what_is_passed_to_it(by_type, monkeypatch):
+    monkeypatch.setattr(accelerate, "_passed_by_type", lambda: by_type)
+
+    def kept(number):
+        called, function = passing(njit(kernel), times(number))
+        return kept_on_disk(njit(lambda x: called(function, (CONTEXT,), x)))
+
+    first, second, other = map(kept, (2.5, 2.5, 3.5))
+    assert first is not second
+    assert (first(2.0), second(2.0), other(2.0)) == (35.0, 35.0, 49.0)
+    assert sum(second.stats.cache_hits.values()) == 1
+    assert passing(njit(kernel), None)[1] is None
 
 
 @pytest.mark.parametrize("gone", ["Dispatcher", "Callable", "Dummy"])
