@@ -173,7 +173,7 @@ def hierarchy_steps(
     followers, movers = find_hierarchy(latent.readings.model, continuous)
     followers = [rv for rv in followers if has_map(rv)]
     choices = [[*followers, *besides] for besides in (latent.all, latent.records, ())]
-    return _move_together(latent.readings, movers, choices, options)
+    return _move_together(latent.readings, movers if followers else [], choices, options)
 
 
 def _move_together(

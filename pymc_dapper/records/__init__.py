@@ -74,9 +74,8 @@ sweep; its kernels treat a pair as a record.
 **Speed of a call.** NumPy draws noise outside: passing a generator to compiled code costs more than
 a sweep over some hundred records. One compiled function then proposes and decides. It returns the
 records and two numbers, because each returned array costs as much as a dozen records. Other inputs
-of the log-density are computed once per sweep (`frontier`). Kernels are inlined: numba can't cache
-code that takes functions as arguments, and a call counts references to its arrays. With PyTensor's
-fast arithmetic ``np.isfinite`` is always true, so kernels compare with infinity
-(`pymc_dapper.kernels.fast_math`), and functions that compute rounding errors use
-``fastmath=False``.
+of the log-density are computed once per sweep (`frontier`). Functions are passed to kernels by
+their type: numba can't cache code that has a function's address. With PyTensor's fast arithmetic
+``np.isfinite`` is always true, so kernels compare with infinity (`pymc_dapper.kernels.fast_math`),
+and functions that compute rounding errors use ``fastmath=False``.
 """

@@ -12,7 +12,6 @@ from numba import njit
 from pymc_dapper.records.kernels.record_sweep import log_gain
 
 
-# Inlined for the reasons given in `record_sweep`.
 @njit
 def sweep_by_full_evaluation(
     log_density: Callable[..., float],

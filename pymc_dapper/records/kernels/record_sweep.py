@@ -107,9 +107,8 @@ def add_rows(sums: Sums, rows: np.ndarray, n_sums: int) -> None:
         end_run(sums)
 
 
-# Everything here is inlined, for two reasons. An update then costs as much as a hand-written loop;
-# a call would also count references to its array arguments (27 against 41 ns each). And code that
-# takes a function as an argument, such as the log-density, can't be cached on disk.
+# Kernels are passed a model's functions by their type: numba can't keep code on disk that has the
+# address of a function. Where it knows no such type, what takes functions is inlined.
 @njit
 def log_gain(present: float, proposed: float) -> float:
     """Log-density gained by a move; never nan.
