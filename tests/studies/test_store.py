@@ -200,7 +200,7 @@ def test_a_flipped_bit_is_noticed_or_does_nothing(place):
         assert place.changed == {}
         assert bool(caught) == (found == {})
         assert caught or found == {cell: expected}, f"bit {bit} of {file}"
-    assert noticed > 100
+    assert noticed > 133
 
 
 def test_each_cell_is_compared_with_its_settings(place):

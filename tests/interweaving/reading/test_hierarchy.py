@@ -78,3 +78,17 @@ def test_a_series_with_point_masses_has_no_map_and_hinders_no_other():
     assert [has_map(rv) for rv in (groups, walk)] == [True, False]
     steps = pmd.assign_steps(model=model)
     assert [x.vars for x in steps if isinstance(x, InterweaveStep)][-1] == [model.rvs_to_values[s]]
+
+
+def test_without_a_map_no_move_is_added():
+    clipped = pm.Censored.dist(START, lower=0, upper=None)
+    with pm.Model() as model:
+        s = pm.HalfNormal("s")
+        walk = pm.RandomWalk(
+            "walk", init_dist=clipped, innovation_dist=pm.Normal.dist(0, s), steps=3
+        )
+        x = pm.Normal("x", 0, s, shape=3)
+        pmd.LaplaceMechanism(1.0).potential("release", x.sum(), released=0.3)
+        pm.Normal("public", walk, 1, observed=np.zeros(4))
+    of_records = [x for x in pmd.assign_steps(model=model) if isinstance(x, InterweaveStep)]
+    assert len(of_records) == 1

@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
+from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
@@ -51,6 +52,14 @@ def test_another_kernel_does_not_share_code():
     with broken.in_place(broken.ACCEPT_ALL):
         assert np.all(after_nothing(compile_sweep(reading))[0] != RECORDS)
     assert np.all(after_nothing(compile_sweep(reading))[0] == RECORDS)
+
+
+def test_a_sweep_is_kept_on_disk_where_numba_knows_no_type_of_a_function(monkeypatch):
+    """If it couldn't be, numba would warn."""
+    monkeypatch.setattr(accelerate, "_passed_by_type", lambda: False)
+    model = model_with_scale(1.0)
+    sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
+    assert after_nothing(sweep)[1] == pytest.approx(-9.0)
 
 
 @pytest.mark.long
