@@ -88,13 +88,14 @@ format: $(STAMP)
 
 # The stamp is written last, so an interrupted installation is taken up again at the next call.
 # A .venv that has a working pip is kept; one that has not is made anew.
+# Half of the time would go into bytecode of what is never imported (--no-compile).
 $(STAMP): pyproject.toml $(PY)
 	@$(PY) -m pip --version >/dev/null 2>&1 || { \
 		python=$$(sh .ci/find-python) && \
 		echo "Making .venv with $$python" && \
 		"$$python" -m venv --clear .venv; }
 	@echo "Installing into .venv (the first time takes a minute or more)"
-	@$(PY) -m pip install -q --disable-pip-version-check -e ".[dev]"
+	@$(PY) -m pip install -q --no-compile --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
 # No recipe: where this file is missing (or links to a Python that is gone), the stamp is out of date.

@@ -42,7 +42,8 @@ class Drawn(KernelOp):
         n, *vectors = (pt.as_tensor(x) for x in (length, *inputs))
         static = int(n.data) if isinstance(n, Constant) else None
         drawn = pt.tensor("drawn", dtype="float64", shape=(static,))
-        return Apply(self, [rng, n, *vectors], [random_generator_type(), drawn])
+        number = pt.scalar_from_tensor(n.astype("int64"))
+        return Apply(self, [rng, number, *vectors], [random_generator_type(), drawn])
 
 
 class DrawnInPython(Op):
@@ -85,7 +86,7 @@ def _drawn(op: Drawn) -> Callable:
 
     @numba_njit
     def drawn(rng, length, *vectors):  # type: ignore[no-untyped-def]
-        out = np.empty(length.item())
+        out = np.empty(length)
         fill(rng, width, out, *vectors)
         return rng, out
 

@@ -208,6 +208,11 @@ def _function_of(code: Code, node: Apply) -> str:
     return code.refer("f", function, key)
 
 
+def _typed(text: str, dtype: str) -> str:
+    """Say the type of a number: numba compiles a function again for each integer in the source."""
+    return f"np.{dtype}({text})" if text.lstrip("-").isdigit() else text
+
+
 def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
     """Call the function of an operation, or of a part."""
     arguments = []
@@ -215,7 +220,7 @@ def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
         if isinstance(value, Other):
             arguments.append(value.name)
         elif isinstance(x.type, ScalarType):
-            arguments.append(value.number().text)
+            arguments.append(_typed(value.number().text, x.type.dtype))
         else:
             arguments.append(value.store())
     for overwritten in chain.from_iterable(node.op.destroy_map.values()):

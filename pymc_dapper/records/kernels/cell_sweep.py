@@ -70,7 +70,9 @@ def sweep_by_cell(
         terms[j] = log_term(total[j], context[j])
         n_impossible += not is_finite(terms[j])
 
-    accepted = np.ones(present.shape[1], dtype=np.bool_)
+    accepted = np.empty(present.shape[1], dtype=np.bool_)
+    for i in range(len(accepted)):
+        accepted[i] = True
     # The cells that records would leave and reach in each table, -1 for none, and their terms.
     cells_of, proposed_terms = np.empty((AT_A_TIME, n_tables, 2), np.int64), np.empty((n_tables, 2))
     undecided = np.empty(AT_A_TIME, dtype=np.uint32)
@@ -108,7 +110,10 @@ def sweep_by_cell(
                                 n_impossible += not is_finite(proposed_terms[t, side])
                             total[cell] += 2 * side - 1
                             terms[cell] = proposed_terms[t, side]
-    return accepted, terms.sum()
+    log_density = 0.0
+    for j in range(n_cells):
+        log_density += terms[j]
+    return accepted, log_density
 
 
 @njit
@@ -130,7 +135,8 @@ def look_up(tables: Any, values: np.ndarray, records: np.ndarray, out: np.ndarra
     """Look up the cells of some records in all tables: each table's arrays are found once."""
     places = np.empty(len(records), dtype=np.uint32)
     for t in range(len(tables.starts)):
-        places[:] = tables.starts[t]
+        for r in range(len(records)):
+            places[r] = tables.starts[t]
         for k in range(tables.columns[t, 0]):
             column, stride = values[np.uint64(tables.columns[t, k + 1])], tables.strides[t, k]
             for r in range(len(records)):
@@ -144,11 +150,15 @@ def counted(tables: Any, values: np.ndarray, n_present: int, n_cells: int) -> np
     """Count the first records in the cells; whole numbers, which no sum of them rounds."""
     # An array for two sides, as the sweep has: so `look_up` is compiled once.
     counts, cells_of = np.zeros(n_cells), np.empty((AT_A_TIME, len(tables.starts), 2), np.int64)
+    records = np.empty(AT_A_TIME, dtype=np.uint32)
     for start in range(0, n_present, AT_A_TIME):
-        records = np.arange(start, min(start + AT_A_TIME, n_present), dtype=np.uint32)
-        look_up(tables, values, records, cells_of[:, :, 0])
-        for k in range(len(records)):
-            for own in cells_of[k, :, 0]:
+        n = min(AT_A_TIME, n_present - start)
+        for k in range(n):
+            records[k] = start + k
+        look_up(tables, values, records[:n], cells_of[:, :, 0])
+        for k in range(n):
+            for t in range(len(tables.starts)):
+                own = cells_of[k, t, 0]
                 if own >= 0:  # else it is counted in none
                     counts[np.uint64(own)] += 1
     return counts
