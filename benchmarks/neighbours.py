@@ -210,10 +210,55 @@ def two_columns(n=500, scale=10.0):
     return model
 
 
+def level_and_walk(times=50, scale=4.0):
+    """A level with a wide prior, and a random walk around it."""
+    rng = np.random.default_rng(53)
+    counts = rng.poisson(np.exp(_walk(times, rng, 0.15, 3.5)))
+    with pm.Model() as model:
+        level, spread = pm.Normal("level", 3, 1), pm.HalfNormal("spread", 0.3)
+        start = pm.Normal.dist(0, 1)
+        walk = pm.GaussianRandomWalk("walk", sigma=spread, init_dist=start, shape=times)
+        events = pm.Poisson("events", pt.exp(level + walk), shape=times)
+        _published("privacy", events, counts, scale, rng)
+    return model
+
+
+def crossed_rates(rows=10, columns=6, scale=4.0):
+    """Log rates of a table: a centre, an effect of each row, and one of each column."""
+    rng = np.random.default_rng(54)
+    effects = rng.normal(0, 0.5, (rows, 1)), rng.normal(0, 0.5, columns)
+    counts = rng.poisson(np.exp(3 + effects[0] + effects[1]))
+    with pm.Model() as model:
+        centre, spread = pm.Normal("centre", 3, 2), pm.HalfNormal("spread", 1, shape=2)
+        row = pm.Normal("row", 0, spread[0], shape=rows)
+        column = pm.Normal("column", 0, spread[1], shape=columns)
+        rate = pt.exp(centre + row[:, None] + column)
+        events = pm.Poisson("events", rate, shape=(rows, columns))
+        _published("privacy", events, counts, scale, rng)
+    return model
+
+
+def nested_rates(regions=6, counties=8, scale=4.0):
+    """Log rates of counties: a centre, an effect of each region, and one of each county."""
+    rng = np.random.default_rng(55)
+    region = np.repeat(np.arange(regions), counties)
+    effects = rng.normal(0, 0.6, regions)[region] + rng.normal(0, 0.3, len(region))
+    counts = rng.poisson(np.exp(3 + effects))
+    with pm.Model() as model:
+        centre, spread = pm.Normal("centre", 3, 2), pm.HalfNormal("spread", 1, shape=2)
+        of_region = pm.Normal("of_region", 0, spread[0], shape=regions)
+        of_county = pm.Normal("of_county", 0, spread[1], shape=len(region))
+        rate = pt.exp(centre + of_region[region] + of_county)
+        events = pm.Poisson("events", rate, shape=len(region))
+        _published("privacy", events, counts, scale, rng)
+    return model
+
+
 NEIGHBOURS = {
     x.__name__: x
     for x in (
         walk_precise, walk_with_drift, walks_of_two_scales, two_walks, steps_by_hand, long_ar,
         ar_of_two_lags, walk_of_t_steps, many_rates, mixed_rates, four_histograms, two_columns,
+        level_and_walk, crossed_rates, nested_rates,
     )
 }  # fmt: skip

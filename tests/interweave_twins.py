@@ -58,15 +58,10 @@ def without_factor(name):
     """Leave one factor out."""
 
     def fault(reading):
-        model = reading.model
-        [factor] = model.logp([model[name]], sum=False)
+        [factor] = reading.view.log_densities([reading.model[name]])
         new = dict(zip(reading.records, reading.moved_records, strict=True))
-        by_name = {x.name: moved for x, moved in new.items()}
-        by_name |= {x.name: y for x, y in zip(reading.parameters, reading.proposed, strict=True)}
-        [factor] = rebuild(
-            [factor], {x: by_name[x.name] for x in model.value_vars if x.name in by_name}
-        )
-        return _minus(reading, factor.sum())
+        new |= zip(reading.parameters, reading.proposed, strict=True)
+        return _minus(reading, rebuild([factor], new)[0].sum())
 
     return fault
 

@@ -20,10 +20,12 @@ from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.conjugacy.weights import categories_of
 from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.graphs.present import Present
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy, has_map
 from pymc_dapper.interweaving.reading.model import read_movable, read_non_centred
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
+from pymc_dapper.interweaving.reading.sums import find_sums
 from pymc_dapper.interweaving.reading.tables import read_tables
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.steps.base import Step
@@ -173,7 +175,10 @@ def hierarchy_steps(
     followers, movers = find_hierarchy(latent.readings.model, continuous)
     followers = [rv for rv in followers if has_map(rv)]
     choices = [[*followers, *besides] for besides in (latent.all, latent.records, ())]
-    return _move_together(latent.readings, movers if followers else [], choices, options)
+    steps = _move_together(latent.readings, movers if followers else [], choices, options)
+    for follower, others in find_sums(view_of(latent.readings.model), continuous):
+        steps += _move_together(latent.readings, others, [[follower]], options)
+    return steps
 
 
 def _move_together(

@@ -196,9 +196,10 @@ class InterweaveStep(Step):
         moving = {x.name for x in (*reading.parameters, *reading.numbers)}
         self._stay = [x for x in self._moved if x.name not in moving]
         self._will_move([x for x in self._moved if x.name in moving])
-        # With room for absent records, these would be part of the frame.
+        # With room for absent records, these would be part of the frame. A sum needs none.
         dense = [x for x in followers if has_density(model.values_to_rvs[x].owner)]
-        self._framed = [] if reading.numbers else with_a_frame(dense, point)
+        no_frame = reading.numbers or reading.sums
+        self._framed = [] if no_frame else with_a_frame(dense, point)
         self._options, self._point = options, point
         self._kinds: list[Kind] = []
         self._start_chain(0, 0)
@@ -262,12 +263,15 @@ class InterweaveStep(Step):
         reading = self._reading
         factors = ", ".join(f"'{name}'" for name in reading.factors)
         decide = f"Factors that decide on a move: {factors}"
-        if not reading.records:
+        names = reading.names(reading.records)
+        if not names:
             return f"Moves {self._quoted(reading.parameters)}, which no records follow.\n{decide}"
         given = "" if reading.log_law is None else ", given what is known of each,"
         moving = self._quoted((*reading.parameters, *reading.numbers))
+        fixed = [f"the noise of the records{given}"] if len(reading.sums) < len(names) else []
+        fixed += [f"its sum with '{name}'" for name in reading.sums]
         lines = [
-            f"Moves {moving} with the noise of the records{given} held fixed.",
+            f"Moves {moving} with {' and '.join(fixed)} held fixed.",
             f"Records that follow: {self._quoted(reading.records)}",
             decide,
         ]

@@ -1,6 +1,7 @@
 """Read a model in terms of the records' noise instead of the records."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from pymc_dapper.interweaving.reading.conditional_noise import (
 from pymc_dapper.interweaving.reading.families import NORMAL
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
+from pymc_dapper.interweaving.reading.sums import rest_of_sum
 from pymc_dapper.sizes.reading.model import NumberedRecords, see
 
 
@@ -62,11 +64,23 @@ def read_non_centred(
     if conditional is not None:
         return conditional
     laws = laws_given_measurements(view, rvs, numbers)
+    sums = _sums_held_fixed(view, parameters, [rv for rv in rvs if rv not in laws])
+    laws = {**laws, **sums}
     moving, moved = _who_moves_whom(view, parameters, rvs, laws)
     if not moved:
         raise ReadingError(_nothing_moves(model, everything, rvs))
     numbers = {x: seen for x, seen in numbers.items() if not set(seen.rvs).isdisjoint(moved)}
-    return _read_moved(view, moving, moved, numbers, laws)
+    reading = _read_moved(view, moving, moved, numbers, laws)
+    return replace(reading, sums=tuple(rv.name for rv in moved if rv in sums))
+
+
+def _sums_held_fixed(
+    view: ModelView, parameters: Sequence[TensorVariable], rvs: Sequence[TensorVariable]
+) -> Laws:
+    """Find the records that are added to parameters, with laws whose noise is their sum."""
+    moving = [view.model.values_to_rvs[value] for value in parameters]
+    rests = {rv: rest_of_sum(view, rv, moving) for rv in rvs}
+    return {rv: (-x, pt.ones((), dtype=x.dtype)) for rv, x in rests.items() if x is not None}
 
 
 def _read_moved(

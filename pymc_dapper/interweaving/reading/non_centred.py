@@ -155,6 +155,8 @@ class NonCentredModel(Reading):
     """Inputs of ``log_density``: new values of ``numbers``, from 0 on."""
     is_normal: bool = False
     """Whether all noise is standard normal, as by the records' prior."""
+    sums: tuple[str, ...] = ()
+    """Names of the records whose sum with parameters is held fixed in the place of noise."""
 
     @property
     def moving(self) -> tuple[TensorVariable, ...]:
