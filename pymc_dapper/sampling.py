@@ -37,10 +37,11 @@ from pymc_dapper.steps.variables import record_values
 from pymc_dapper.tabulation.choice import Table, tables_if_cheaper
 
 MOST_CHECKED = 100
-"""Of how many entries of a variable R-hat and effective draws are looked at."""
+"""Number of entries of a variable whose R-hat and effective draws are checked."""
 
 SWITCHED = 0.2
-"""Variance of chains' means, beside that within chains, of components in different orders."""
+"""Chains may differ in their order of components if the variance of their means, relative to the
+variance within chains, is above this."""
 
 REMEDIES = {
     GROUPS: "Try it as location + scale * z, with z of location 0 and scale 1",
@@ -155,7 +156,7 @@ def _check_log_densities(
 
 
 def _check_chains(result: DataTree, model: pm.Model, checked: bool) -> None:
-    """Log PyMC's convergence notes on computed variables, and chains that stand still apart.
+    """Log convergence warnings for computed variables, and chains that stand still apart.
 
     PyMC checks free variables only. Of a large variable, some entries are checked.
     """
@@ -174,9 +175,9 @@ def _check_chains(result: DataTree, model: pm.Model, checked: bool) -> None:
     if switched:
         LOGGER.warning(
             "Chains have the components of %s in different orders: sorted, their entries agree. "
-            "Judge what doesn't depend on the order by its own R-hat. To keep an order, give one "
-            "of the variables transform=pm.distributions.transforms.ordered, and initval= in that "
-            "order",
+            "Judge quantities that don't depend on the order by their own R-hat. To keep an "
+            "order, give one of the variables transform=pm.distributions.transforms.ordered, and "
+            "initval= in that order",
             _quoted(switched),
         )
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
@@ -207,7 +208,7 @@ def _slow(result: DataTree, names: Iterable[Any]) -> list[str]:
 
 
 def _is_switched(draws: np.ndarray) -> bool:
-    """Whether chains differ by the order of a vector's entries: sorting takes nine tenths of it."""
+    """Whether chains differ by the order of entries: sorting removes 9/10 of the difference."""
     if draws.ndim != 3 or draws.shape[2] < 2 or draws.dtype.kind != "f":
         return False
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -221,7 +222,7 @@ def _is_switched(draws: np.ndarray) -> bool:
 def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
     """Whether a chain stays at one log-density that another one never comes to.
 
-    Both are the least and the largest ones, shape (chains,) or (chains, steps).
+    The arguments are the least and the largest log-densities, shape (chains,) or (chains, steps).
     """
     still = np.isclose(low, high)
     rounding = 1e-6 * (1 + np.abs(low))
@@ -337,9 +338,9 @@ def sample(
         Whether to sum counts out of NUTS' log-density, if possible.
     tabulate : bool, default True
         Whether records with few values may be sampled as the table of their counts, if a sweep over
-        its cells takes fewer operations: see :func:`tabulate`. Records that only their own answers
-        see are integrated out. PyMC's log says so. Draws of the records, their start or options of
-        :class:`DapperStep` turn it off.
+        its cells takes fewer operations: see :func:`tabulate`. Records are integrated out if only
+        their own answers depend on them. PyMC's log says so. Asking for draws of the records,
+        giving their start, or options of :class:`DapperStep` turns this off.
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
@@ -348,8 +349,8 @@ def sample(
     model : Model, optional
         The model. Taken from the context if not given.
     var_names : sequence of str, optional
-        Variables to keep. If not given, all but the records, and but variables with an entry for
-        each person on which integrated records depend, such as abilities.
+        Variables to keep. By default all, except the records, and variables with an entry for each
+        person on which integrated records depend, such as abilities.
     **kwargs
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
         ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line (or PyMC's log,

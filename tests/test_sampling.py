@@ -221,7 +221,7 @@ def test_options_reach_the_steps(admissions, passed_on, given):
         (
             {"target_accept": 0.9},
             ValueError,
-            "nothing is sampled by NUTS here",
+            "NUTS moves no variable here",
         ),
         ({"chains": 0}, ValueError, "chains must be a whole number of at least 1, got 0"),
         ({"cores": True}, TypeError, "cores must be a whole number of at least 1, got True"),

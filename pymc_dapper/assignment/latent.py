@@ -69,7 +69,7 @@ class Latent:
 
     @property
     def all(self) -> list[TensorVariable]:
-        """Both."""
+        """The records, then the counts."""
         return [*self.records, *self.counts]
 
 
@@ -216,7 +216,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
 
 
 def _are_apart(model: Model, groups: Collection[Sequence[TensorVariable]]) -> bool:
-    """Whether no mechanism sees records of two groups, and none depends on one of another group."""
+    """Whether no mechanism depends on two groups of records, and no group on another one."""
     related = [*seen_by_each(model), *({x, *ancestors(x.owner.inputs)} for x in model.basic_RVs)]
     return all(sum(not found.isdisjoint(group) for group in groups) < 2 for found in related)
 

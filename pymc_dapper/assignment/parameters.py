@@ -1,4 +1,4 @@
-"""Which step takes which parameter, and which parameters move together with what they rule."""
+"""Which step takes which parameter, and which parameters move together with their dependants."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -93,8 +93,8 @@ def parameter_steps(
         steps.append(partial(conditional_nuts, values, present=present, **options, **(nuts or {})))
     elif nuts:
         raise ValueError(
-            "nothing is sampled by NUTS here, so target_accept and nuts are without effect: leave "
-            "them out. Only conjugate=False has NUTS move parameters of known conditionals, too"
+            "NUTS moves no variable here, so target_accept and nuts have no effect: leave them "
+            "out, or let NUTS move all continuous parameters by conjugate=False"
         )
     return steps
 
@@ -170,7 +170,7 @@ def interweave_steps(
 def hierarchy_steps(
     latent: Latent, parameters: Sequence[TensorVariable], options: Mapping[str, Any]
 ) -> list[Step]:
-    """Move parameters together with the variables whose scale they are, and their records."""
+    """Move parameters together with the variables whose scale depends on them, and with records."""
     continuous = [rv for rv in parameters if rv.dtype in continuous_types]
     followers, movers = find_hierarchy(latent.readings.model, continuous)
     followers = [rv for rv in followers if has_map(rv)]
@@ -187,7 +187,7 @@ def _move_together(
     choices: Sequence[Sequence[TensorVariable]],
     options: Mapping[str, Any],
 ) -> list[Step]:
-    """Move parameters together with the first of several choices of followers that is possible."""
+    """Move parameters together with followers: the first of several choices that is possible."""
     for followers in choices if parameters else ():
         if not followers:
             continue
@@ -206,7 +206,7 @@ def _move_together(
 def read_alone(
     readings: Readings, left: Sequence[TensorVariable], interweave: bool, nuts: Mapping[str, Any]
 ) -> NonCentredModel | None:
-    """Read the parameters if nothing else is latent and they are few; otherwise NUTS is better."""
+    """Read few continuous parameters for InterweaveStep alone; None if NUTS is better."""
     values = [readings.model.rvs_to_values[rv] for rv in left]
     size = sum(np.size(readings.point[x.name]) for x in values)
     continuous = all(x.dtype in continuous_types for x in values)
@@ -218,6 +218,6 @@ def read_alone(
 def compile_step(step: Step | UnbuiltNuts) -> BlockedStep:
     """Compile a step that has read its model; PyMC compiles NUTS as it builds it."""
     built = once_more_without(step) if isinstance(step, partial) else step
-    if isinstance(built, Step):  # several that PyMC made of one are compiled
+    if isinstance(built, Step):  # a list that PyMC made of one step is compiled
         built.compile()
     return built

@@ -1,4 +1,4 @@
-"""What is refused: releases that aren't known yet, and models whose releases see nothing free."""
+"""Refusals: releases that aren't known yet, and releases that depend on no free variable."""
 
 from pymc import Model
 from pytensor.graph import ancestors
@@ -26,14 +26,14 @@ def check_generated(model: Model) -> None:
         rules = repr(getattr(mechanism, "publication", ""))
         if rules:
             raise ReadingError(
-                f"'{name}' isn't known, and other variables depend on it as it was published, by "
+                f"'{name}' isn't known, and other variables depend on its published value, after "
                 f"{rules.removeprefix('.')}. Generate the noisy value without these rules, and "
-                "write in the model what becomes of it"
+                "write in the model what they do to it"
             )
 
 
 def why_no_records(model: Model) -> str:
-    """Say why no free variable is in a release."""
+    """Say why no release depends on a free variable."""
     releases = [(x, [x]) for x in model.potentials]
     releases += [(rv, rv.owner.inputs) for rv in model.observed_RVs if hasattr(rv.tag, "mechanism")]
     if not releases:

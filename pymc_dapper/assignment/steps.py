@@ -96,8 +96,8 @@ def assign_steps(
         together, which is better if a conjugate one depends strongly on another one.
     interweave : bool, default True
         Whether to add an :class:`InterweaveStep` if it knows a map for the records' distribution.
-        Its moves are compiled in tuning, if parameters are seen to forget slowly (which takes more
-        than 40 iterations), and tuning chooses how many are worth their cost.
+        Its moves are compiled in tuning, if parameters have a long autocorrelation time (it is
+        measured after 40 iterations or more). Tuning chooses how many moves are worth their cost.
     marginalise : bool, default True
         Whether NUTS moves parameters with counts marginalised, if possible. Otherwise
         :class:`CountStep` and NUTS move them in turn.
@@ -163,7 +163,7 @@ def choose_steps(latent: Latent, *, marginalise: bool, **choices: Any) -> list[B
         steps = read_steps(latent, marginalise=flag(marginalise, "marginalise"), **choices)
         warn_of_left_out(latent, steps)
         return [compile_step(step) for step in steps]
-    except NotMarginalisableError:  # by their noise, which is evaluated after it is compiled
+    except NotMarginalisableError:  # found once the noise is compiled
         return [compile_step(step) for step in read_steps(latent, marginalise=False, **choices)]
 
 
@@ -183,15 +183,16 @@ def read_steps(
     dapper, nuts = options_of(dapper, "dapper"), options_of(nuts, "nuts")
     options = {"model": model, "compile_kwargs": options_of(compile_kwargs, "compile_kwargs")}
     parameters = left = [rv for rv in model.free_RVs if rv not in (*latent.all, *latent.sizes)]
-    # Variables of a row in different steps aren't drawn together.
+    # With a step for each variable, the variables of a record aren't drawn together.
     present = latent.present if dapper.get("blocked", True) else {}
     steps: list[Step | UnbuiltNuts] = []
-    # Other variables of a row may use absent records: they follow once these are drawn anew.
+    # Steps of these records come first: other variables may depend on absent records, which must be
+    # drawn anew before.
     for records in sorted(latent.groups, key=lambda group: group[0] not in present):
         of_records = readings.records(records)
         for size in {present[rv] for rv in records if rv in present}:
             of_size = readings.size(size)
-            # Without sums there is no sweep to shorten: all are decided on at once.
+            # Without sums all records are decided on at once, so a sweep can't be shortened.
             shortens = of_size.absent_add_nothing and of_records.sums
             number = of_size.size if shortens else None
             of_records = replace(of_records, draws_anew=True, number=number)
@@ -230,7 +231,7 @@ def read_steps(
     # all records, and come after.
     steps = [*of_parameters, *steps] if present else [*steps, *of_parameters]
     if interweave:
-        # Weights of categories are mirrored as they are drawn, which goes as far.
+        # ConjugateStep mirrors weights of categories, which moves them as far.
         mirrored = [rv for x in of_parameters if isinstance(x, ConjugateStep) for rv in x.weights]
         steps += interweave_steps(latent, [rv for rv in left if rv not in mirrored], options)
         steps += hierarchy_steps(latent, parameters, options)
@@ -257,9 +258,9 @@ def warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> Non
         names = ", ".join(x.name for x in model.free_RVs if x in latent.records or x is rv)
         how = "NUTS moves them" if rv.dtype in continuous_types else "PyMC moves them one by one"
         LOGGER.warning(
-            "'%s' has as many entries as there are records, %s, and isn't one of their variables: "
-            "%s, which may be slow. Where each belongs to a record, pass it with the others: "
-            "records=[%s]%s",
+            "'%s' has as many entries as there are records, %s, but isn't among the record "
+            "variables: %s, which may be slow. If each entry belongs to a record, pass the "
+            "variable with the records: records=[%s]%s",
             rv.name,
             f"{n:,}",
             how,
@@ -269,14 +270,14 @@ def warn_of_left_out(latent: Latent, steps: Sequence[Step | UnbuiltNuts]) -> Non
 
 
 def _warn_of_other_axis(latent: Latent, rv: TensorVariable, n: int) -> None:
-    """Warn of a variable with an entry for each of the many along a later axis of the records."""
+    """Warn if records may lie along a later axis: another variable has as many entries."""
     for x in latent.records:
         first, *others = view_of(latent.readings.model).shape(x)
         if n in others and n > first and rv in ancestors(x.owner.inputs):
             LOGGER.warning(
                 "'%s' has %s entries along its first axis, and is taken for %s records. '%s' has "
-                "an entry for each of %s along a later axis. If these are the records, put their "
-                "axis first, as in shape=(%s, %s)",
+                "an entry for each of %s along a later axis. If that axis runs over the records, "
+                "put it first, as in shape=(%s, %s)",
                 x.name, first, first, rv.name, f"{n:,}", n, first,
             )  # fmt: skip
             return

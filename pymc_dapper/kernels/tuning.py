@@ -1,11 +1,11 @@
 """How many moves or sweeps an iteration makes: the one rule of all tuning.
 
-An iteration makes the numbers of moves and of sweeps with the most effective draws of the slowest
-parameter per cost. The second half of tuning measures how much of the parameters' autocorrelation
-each kind leaves, and what an iteration leaves is the product. What can't be told from zero, by its
-standard error, counts as that error, so nothing is done for chance. A cost is a number of
-operations, counted and not timed, so a seed gives the same draws. A kind begins where something is
-seen to take more than two iterations to forget.
+The numbers of moves and sweeps are those with the most effective draws of the slowest parameter per
+cost. The second half of tuning measures how much autocorrelation of the parameters each kind of
+move leaves. The autocorrelation of an iteration is the product over kinds. Autocorrelations below
+their standard error are set to it, so that chance doesn't decide. A cost is a number of operations,
+counted and not timed, so a seed gives the same draws. Moves of a kind begin only if an
+autocorrelation time of more than two iterations is measured.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ import numpy as np
 from pymc_dapper.kernels.effective_draws import memory
 
 SLOW = 2.0
-"""More iterations than that are a long time to forget."""
+"""A longer autocorrelation time, in iterations, counts as a long memory."""
 
 # In nanoseconds of the machine on which `benchmarks/move_costs.py` was run last.
 REST, REST_OF_PARAMETER, REST_OF_ENTRY = 150_000.0, 100_000.0, 100.0
-"""The other steps: the sampling loop, each parameter's own step, and records, for each of their
-entries. As if parameters had NUTS: where their step is quicker, a few moves too many cost little,
-and where it is NUTS, a few too few cost much."""
+"""Costs of the other steps: the sampling loop, the step of each parameter, and the sweep for each
+entry of the records. Parameters are taken to have NUTS. If their step is quicker, a few moves too
+many cost little; if it is NUTS, a few moves too few would cost much."""
 
 
 def cost_of_the_rest(n_entries: int, n_parameters: int) -> float:

@@ -40,8 +40,8 @@ leave out what doesn't depend on the counts, which the reported log-density need
 
 With ``ByRanks``, no density is evaluated where it can't change: a proposal moves a record from one
 interval between candidates to another, and of the candidates between them only those near the best
-matter (`kernels.rank_sweep`). It is for releases that are all such choices, with Gumbel or
-exponential noise; their operation (`backend.ranks`) tells it.
+matter (`kernels.rank_sweep`). It is used if all releases are such choices, with Gumbel or
+exponential noise. Their operation (`backend.ranks`) says so.
 
 With ``ByOrder``, a record that changes moves an order statistic to its new value, or as far as the
 neighbours among the others allow (`kernels.order_sweep`). So three successive values decide, which
@@ -71,11 +71,12 @@ the equations. `reading.exchange_groups` finds records with equal contributions,
 exchanges of pairs reach all possible states. A second compiled function exchanges pairs after each
 sweep; its kernels treat a pair as a record.
 
-**Speed of a call.** NumPy draws noise outside: passing a generator to compiled code costs more than
-a sweep over some hundred records. One compiled function then proposes and decides. It returns the
-records and two numbers, because each returned array costs as much as a dozen records. Other inputs
-of the log-density are computed once per sweep (`frontier`). Functions are passed to kernels by
-their type: numba can't cache code that has a function's address. With PyTensor's fast arithmetic
-``np.isfinite`` is always true, so kernels compare with infinity (`pymc_dapper.kernels.fast_math`),
-and functions that compute rounding errors use ``fastmath=False``.
+**Speed of a call.** One compiled function draws noise from the chain's generator, proposes and
+decides. It gets the generator by its address (`backend.accelerate.generators`): numba's own way to
+pass one costs more than a sweep over some hundred records. It returns the records and two numbers,
+because each returned array costs as much as a dozen records. Other inputs of the log-density are
+computed once per sweep (`frontier`). Functions are passed to kernels by their type: numba can't
+cache code that has a function's address. With PyTensor's fast arithmetic ``np.isfinite`` is always
+true, so kernels compare with infinity (`pymc_dapper.kernels.fast_math`), and functions that compute
+rounding errors use ``fastmath=False``.
 """

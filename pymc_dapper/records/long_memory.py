@@ -19,7 +19,7 @@ estimates. An AR(1) separates a drifting path from independent draws, of which a
 autocorrelations may not be positive. Sums of autocorrelations find a slow part in a sum that is
 mostly fast."""
 CRAWLS = 0.5
-"""If more proposals are accepted, the released values aren't what restricts the records."""
+"""If a larger share of proposals is accepted, the released values don't restrict the records."""
 
 
 def looks(draws: int) -> list[int]:
@@ -28,9 +28,9 @@ def looks(draws: int) -> list[int]:
 
 
 class LongMemory:
-    """Records what the mechanisms depend on, a few times in a chain.
+    """Records the numbers on which the mechanisms depend, a few times in a chain.
 
-    These are each sum over records, and the log-density of factors that depend on records
+    These are all sums over records, and the log-densities of factors that depend on records
     otherwise. The number of times doesn't depend on a chain's length: a memory that is short
     relative to the chain does no harm. Exactly known sums are left out: they only move by rounding,
     within an equation's tolerance.
@@ -92,9 +92,9 @@ class LongMemory:
             return None
         if share > CRAWLS:
             why = (
-                f"{share:.0%} of the proposals are accepted, so it isn't the released values that "
-                "hold the records: they and the parameters follow each other. pmd.sample moves "
-                "both together where it can (InterweaveStep)"
+                f"{share:.0%} of the proposals are accepted, so the released values don't hold the "
+                "records: records and parameters follow each other. pmd.sample moves both "
+                "together where it can (InterweaveStep)"
             )
         else:
             why = (

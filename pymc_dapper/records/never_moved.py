@@ -100,9 +100,9 @@ class NeverMoved:
         share = "" if len(candidates) == np.count_nonzero(self._still) else "at least "
         some = f"{share}{n_stuck} of {reading.n_records} records of {reading.quoted_names}"
         return (
-            f"DapperStep: {some} never moved while tuning, and each change of a single one that "
-            f"was tried is made impossible by {factors}. Unless they are known exactly, the draws "
-            "are not from the posterior. If sums over records are known exactly, state them with "
-            "pmd.invariant: pairs of records then change together. Otherwise give the constraint "
-            "some noise"
+            f"DapperStep: {some} never moved while tuning. All changes of a single record that "
+            f"were tried are ruled out by {factors}. Unless these records are known exactly, the "
+            "draws are not from the posterior. If sums over records are known exactly, state them "
+            "with pmd.invariant: pairs of records then change together. Otherwise give the "
+            "constraint some noise"
         )

@@ -75,9 +75,8 @@ def check_full_evaluation(
     """Refuse factors of a model with many records that cost the square of their number."""
     if factors and reading.n_records >= FULL_EVALUATION_LIMIT and not allowed:
         raise ReadingError(
-            f"{_full_evaluation(factors)} With {reading.n_records} records, from "
-            f"{FULL_EVALUATION_LIMIT} on, this is refused unless you pass "
-            "allow_full_evaluation=True"
+            f"{_full_evaluation(factors)} With {FULL_EVALUATION_LIMIT} records or more, here "
+            f"{reading.n_records}, this is refused unless you pass allow_full_evaluation=True"
         )
 
 
@@ -97,7 +96,7 @@ def _full_evaluation(factors: Sequence[FullFactor]) -> str:
         for factor in factors
     )
     return (
-        f"DapperStep has to evaluate the model from all records for each record's update: "
+        "DapperStep has to evaluate the model from all records for each record's update: "
         f"{reasons}. If you can, write it with sums over the records (counts, totals, means), and "
-        "add those of known people to them."
+        "add the sums over known people to these."
     )

@@ -253,7 +253,7 @@ class DapperStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """A sweep; none if there is more to do."""
+        """The sweep; none if an iteration needs more than a sweep."""
         reading, sweep = self._reading, self.sweep
         if self._is_more_than_a_sweep():
             return ()
@@ -266,11 +266,11 @@ class DapperStep(Step):
         return [Transition(sweep.function, takes, names, tuple(tells))]
 
     def _is_more_than_a_sweep(self) -> bool:
-        """Whether pairs exchange, or digits are checked."""
+        """Whether an iteration also exchanges pairs, or checks digits."""
         return self.exchange is not None or self.sweep.as_written is not None
 
     def ordinary(self) -> int:
-        """Until the chain is looked at again; not while tuning finds whether records walk."""
+        """Count iterations until the next check of the chain; 0 while records may begin to walk."""
         done, tune = self.sweeps_done, self.tuning_sweeps
         watched = self._never_moved is not None or not self.walks.are_tuned(done)
         if done == 0 or watched or self._is_more_than_a_sweep():
@@ -404,7 +404,7 @@ class DapperStep(Step):
     def _sweeps(
         self, records: Sequence[np.ndarray], given: list[np.ndarray], n_present: np.ndarray | None
     ) -> tuple[np.ndarray, ...]:
-        """Sweep once; or walk the chosen number of times, at times after such a sweep."""
+        """Sweep once, or walk the chosen number of times; each fourth iteration does both."""
         after = tuple(records)
         if self.walks.number == 0 or self.sweeps_done % INDEPENDENT == 0:
             after = self._update(records, given, self.rng, n_present)
@@ -421,7 +421,8 @@ class DapperStep(Step):
         n, sweeps = len(self._record_names), 1
         log_priors = self._reading.in_python(self._reading.log_priors)
         parameters = given[: len(self._reading.parameters)]
-        # Proposals are possible; a start that was given may not be, or no value of a record.
+        # A given start may be impossible, and so may all values of a record. Proposals are
+        # possible.
         while not isfinite(sum([after[n][1], *log_priors(*after[:n], *parameters)])):
             if sweeps == self.max_start_sweeps:
                 raise refusals.impossible_start(self._reading, sweeps, parameters)

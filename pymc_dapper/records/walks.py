@@ -1,7 +1,7 @@
 """Walks of records: whether they walk instead of being drawn independently, how far, and how often.
 
-It is found in tuning, by what sweeps did; no chain is needed to try it. Decisions use counts, not
-times, so that a seed gives the same draws everywhere.
+This is chosen in tuning, from the sweeps that were made; no chain is run only to try it. Decisions
+use counts, not times, so that a seed gives the same draws everywhere.
 """
 
 from collections.abc import Callable, Sequence
@@ -69,8 +69,8 @@ def next_reach(reach: float, accepted: float, n: int) -> float:
 def best_number_of_sweeps(seen: np.ndarray, n_records: int, n_parameters: int) -> int:
     """Choose the number of walking sweeps (:func:`pymc_dapper.kernels.tuning.best`).
 
-    By what the factors depend on after each of n sweeps, shape (n, k), taken as an AR(1). Moves
-    have no say in it.
+    ``seen``, shape (n, k), has the numbers on which the factors depend, after each of n sweeps. It
+    is taken as an AR(1). Moves of parameters aren't considered.
     """
     numbers = 2 ** np.arange(int(np.log2(MOST_SWEEPS)) + 1)
     left = (1 - 2 / (memory(seen) + 1)) ** numbers[:, None]
@@ -83,9 +83,9 @@ def best_number_of_sweeps(seen: np.ndarray, n_records: int, n_parameters: int) -
 class Walks:
     """Whether records walk, how far, and how often in a draw.
 
-    The first quarter of tuning finds out whether they should, what is left of its first half how
-    far, and its second half how often (:mod:`pymc_dapper.kernels.tuning`). All attributes are a
-    chain's state.
+    The first quarter of tuning decides whether records walk. The rest of its first half adapts how
+    far, and its second half chooses how often (:mod:`pymc_dapper.kernels.tuning`). All attributes
+    are a chain's state.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Walks:
     number : int
         Sweeps of walks in a draw; 0 if records don't walk.
     reach : float
-        How far.
+        Length of a walk, from 0 to 1.
     """
 
     tune: int
@@ -122,8 +122,8 @@ class Walks:
     ) -> None:
         """Look at an iteration of tuning, the ``done``-th: records before and after it.
 
-        ``sees`` says what the factors depend on, mostly sums; ``can`` whether records can walk,
-        which is asked at most once.
+        ``sees`` computes the numbers on which the factors depend, mostly sums. ``can`` says whether
+        records can walk; it is called at most once.
         """
         first, half = self.tune // 4, self.tune // 2
         if done <= first:
@@ -145,7 +145,7 @@ class Walks:
             self._forget()
 
     def are_tuned(self, done: int) -> bool:
-        """Whether nothing more is found out after so many sweeps: records don't walk."""
+        """Whether tuning has decided, after so many sweeps, that records don't walk."""
         return self.number == 0 and done >= self.tune // 4
 
     def _forget(self) -> None:

@@ -177,9 +177,9 @@ def test_a_variable_with_an_entry_per_record_that_pymc_moves_warns(caplog):
     assert caplog.text == ""
     assigned(model, [model["c0"], model["c1"]])
     assert (
-        "'z' has as many entries as there are records, 6, and isn't one of their variables: PyMC "
-        "moves them one by one, which may be slow. Where each belongs to a record, pass it with "
-        "the others: records=[z, c0, c1]"
+        "'z' has as many entries as there are records, 6, but isn't among the record variables: "
+        "PyMC moves them one by one, which may be slow. If each entry belongs to a record, pass "
+        "the variable with the records: records=[z, c0, c1]"
     ) in caplog.text
     caplog.clear()
     assigned(of_each_person(with_public_data))
@@ -219,6 +219,6 @@ def test_people_along_a_later_axis_are_warned_of(caplog):
     assigned(of_shape(people_first=False))
     assert (
         "'x' has 3 entries along its first axis, and is taken for 3 records. 'ability' has an "
-        "entry for each of 8 along a later axis. If these are the records, put their axis first, "
+        "entry for each of 8 along a later axis. If that axis runs over the records, put it first, "
         "as in shape=(8, 3)"
     ) in caplog.text

@@ -75,7 +75,7 @@ def test_the_slowest_sum_is_named_with_what_holds_the_records():
 def test_where_proposals_are_accepted_the_way_out_is_another():
     message = told(read(powers), states(SLOW, SLOW), accepted=0.98)
     assert "and as few of 2 of all 2" in message
-    assert "98% of the proposals are accepted, so it isn't the released values" in message
+    assert "98% of the proposals are accepted, so the released values don't" in message
     assert "InterweaveStep" in message
 
 

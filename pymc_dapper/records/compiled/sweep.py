@@ -59,7 +59,8 @@ from pymc_dapper.records.reading.ranks import ByRanks
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell, indices, seen_columns
 
 AS_DRAWN, NEVER = 1.0, -np.inf
-"""What exponential variates are multiplied by: nothing is accepted by minus infinity, or nan."""
+"""Factors of the exponential variates. With ``NEVER``, thresholds are infinite or nan, and no
+proposal is accepted."""
 
 
 @dataclass(frozen=True)

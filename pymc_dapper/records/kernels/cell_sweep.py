@@ -28,7 +28,7 @@ class Cells(NamedTuple):
     columns: np.ndarray
     """Ints, shape (t, 1 + width): how many variables a table sees, and which."""
     strides: np.ndarray
-    """Ints, shape (t, width): what a step of these adds to the place."""
+    """Ints, shape (t, width): by how much a step of each variable changes the place."""
     present: np.ndarray
     proposed: np.ndarray
     """Ints, shape (number of variables, n): the values of records, from 0 on."""

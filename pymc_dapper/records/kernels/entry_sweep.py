@@ -66,7 +66,7 @@ def decide_by_entries(
             for j in range(n_sums):
                 own = added[k, j] - removed[k, j]
                 proposed_change[j] = change[j] + own
-                # A term that is dear isn't evaluated for nothing.
+                # A term may be expensive: it is evaluated only if it is needed.
                 entry = plus(total[j], proposed_change[j])
                 proposed_terms[j] = log_term(entry, context[j]) if own != 0 else terms[j]
                 gain += proposed_terms[j] - terms[j]

@@ -1,8 +1,8 @@
 """A sweep over records of which quantiles were released, each chosen among candidates.
 
 A proposal moves a record from one interval to another. That changes the distances of the candidates
-between them, and of these only the best matter: what lies far from the quantile has no chance. So a
-run of records is looked at with the few candidates that come into question while it lasts.
+between them. Only the best candidates matter: others are chosen with a probability of about 0. So a
+run of records is compared with the few candidates that may matter during the run.
 """
 
 from math import exp, log
@@ -14,10 +14,10 @@ from numba import njit
 from pymc_dapper.records.kernels.record_sweep import log_gain
 
 RUN = 64
-"""Number of records for which the candidates that come into question stay the same."""
+"""Number of records in a run, for which the same few candidates are used."""
 
 FAR = 40.0
-"""Candidates that are worse by this many scales have no chance that double precision shows."""
+"""A candidate that is worse by this many scales has a probability below rounding error."""
 
 
 class Releases(NamedTuple):
@@ -152,7 +152,7 @@ def log_chosen(
     stop: np.ndarray,
     ratios: np.ndarray,
 ) -> float:
-    """Return the log-probability of the released candidates, of those in question.
+    """Return the log-probability of the released candidates, among those that may matter.
 
     As `NoisyMaxMechanism` has it: the softmax, or the integral over a polynomial.
     """

@@ -382,9 +382,9 @@ def _check_kept(contributions: _Contributions, known: KnownTotals) -> None:
         names = ", ".join(sorted(f"'{name}'" for name in reading.names(others)))
         raise ReadingError(
             f"{_holds(known)} the records {reading.quoted_names} equal to a function of {names}, "
-            "which another step updates: neither could ever change. Write the variable that "
-            f"follows from the records as a function of them, in the place of {names}; or, if "
-            "these are records, pass them to the same step"
+            f"which another step updates: neither could ever change. If {names} follows from the "
+            "records, write it as a function of them. If it is a variable of the records, pass it "
+            "to the same step"
         )
     if not contributions.are_whole and not np.all(known.tolerances > 0):
         raise ReadingError(

@@ -1,4 +1,4 @@
-"""Factors that see of records their order statistics, such as a median or a maximum, and sums."""
+"""Factors that depend on order statistics of records, such as a median or a maximum, and sums."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,10 +102,11 @@ def _refuse_known(
         if tolerance == 0:
             raise ReadingError(
                 f"'{name}': a maximum or another order statistic of the records is known exactly, "
-                "which no proposal of continuous records meets. Where records are alike, its "
-                "log-density is known without them: add that as a pm.Potential, as the page on "
-                "medians and quantiles does. If what was published is rounded, say so: "
-                "pt.switch(pt.abs(statistic - published) < 0.005, 0, -np.inf)"
+                "and no proposal of continuous records meets it. If all records have the same "
+                "prior, the log-density of the order statistic is known without them: add that as "
+                "a pm.Potential, as the page on medians and quantiles does. If the published "
+                "value is rounded, write pt.switch(pt.abs(statistic - published) < 0.005, 0, "
+                "-np.inf)"
             )
 
 

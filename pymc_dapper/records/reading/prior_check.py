@@ -142,7 +142,7 @@ def _tied(name: str, why: str) -> ReadingError:
 def check_picked(reading: ModelReading) -> None:
     """Refuse a nan in a table of known numbers from which records pick.
 
-    What picks it would count as impossible, without a word.
+    A record that picks it would count as impossible, without a message.
     """
     graphs = [*reading.log_priors, *(factor.as_written for factor in reading.factors)]
     of_records, data = dependent_variables(reading.records, graphs), {*reading.view.data.values()}
@@ -155,8 +155,8 @@ def check_picked(reading: ModelReading) -> None:
         [values] = compile_in_python(reading.model, [], [table])()
         if missing := _missing(table, values):
             raise ReadingError(
-                f"the records {reading.quoted_names} pick from {missing}. What picks it would "
-                "count as impossible: put a number there, or leave that value out of the prior"
+                f"the records {reading.quoted_names} pick from {missing}. Records that pick it "
+                "would be impossible: put a number there, or leave that value out of the prior"
             )
 
 

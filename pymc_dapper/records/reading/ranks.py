@@ -1,4 +1,4 @@
-"""Releases of quantiles that see of records only how many lie around each candidate."""
+"""Releases of quantiles, which depend only on how many records lie around each candidate."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def read_ranks(
 ) -> ByRanks | None:
     """Read factors that are choices among candidates; None if one isn't.
 
-    In each, the interval in which a record lies must tell the one column in which it is counted.
+    In each factor, the interval of a record must determine the one column that counts it.
     """
     choices = [factor.wrapped for factor in factors]
     if not all(x.owner and isinstance(x.owner.op, RankChoice) and not x.type.ndim for x in choices):

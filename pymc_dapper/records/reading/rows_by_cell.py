@@ -68,8 +68,8 @@ class RowsByCell:
     sizes: np.ndarray
     """Ints, shape (number of record variables,): the lowest value of each, and how many it has."""
     strides: np.ndarray
-    """Ints, shape (number of sums, number of record variables): what a step of a variable adds to
-    the place of a joint value; 0 of those that the sum doesn't see."""
+    """Ints, shape (number of sums, number of record variables): by how much a step of a variable
+    changes the place of a joint value; 0 if the sum doesn't depend on the variable."""
     starts: np.ndarray
     """Ints, shape (number of sums,): where the places of each sum start."""
     cells: np.ndarray

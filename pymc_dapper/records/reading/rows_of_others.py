@@ -1,4 +1,4 @@
-"""Graphs with other records in place of the model's: one at each value or in each cell, a block."""
+"""Graphs written for other records: one with each value or in each cell, or a block."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -71,7 +71,7 @@ def for_others(
         rows = _only_rows(node, given)
         inputs = others.inputs(node, rows, [new.get(x) for x in node.inputs])
         of_others = node.clone_with_new_inputs(inputs, strict=False)
-        # That it acts likewise on the others: they may be more or less.
+        # Check that it acts in the same way on the others, whatever their number.
         if _only_rows(of_others, given).axis != rows.axis:
             raise not_separate(node)
         roles[node.outputs[0]] = rows
