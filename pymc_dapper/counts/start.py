@@ -24,7 +24,7 @@ class Starts:
     reading : CountReading
         The reading.
     max_sweeps : int
-        So many sweeps, at most, look for a positive density.
+        Most sweeps that search for a positive density.
 
     Attributes
     ----------

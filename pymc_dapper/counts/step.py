@@ -368,7 +368,7 @@ class CountStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """A sweep, and draws of what is integrated out; none on a tree."""
+        """The sweep, and the draws of integrated-out parameters; none on a tree."""
         if self._tree is not None:
             return ()
         names = tuple(x.name for x in self._reading.counts)
@@ -379,7 +379,7 @@ class CountStep(Step):
         return [own] if self._integrated is None else [own, *self._integrated.transitions]
 
     def ordinary(self) -> int:
-        """Until curvatures are measured, or cells that don't move are looked for."""
+        """Count iterations until curvatures are measured, or unmoved cells are looked for."""
         done = self.sweeps_done
         if done == 0 or not self.transitions:
             return 0

@@ -33,7 +33,7 @@ from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 
 NO_NUMBERS = np.random.default_rng(0)
-"""Nothing is drawn from it."""
+"""A generator for calls that draw nothing."""
 
 
 @dataclass(frozen=True)

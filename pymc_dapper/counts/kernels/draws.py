@@ -1,8 +1,8 @@
 """Random numbers of a sweep over counts, drawn beforehand.
 
-Passing a generator to a kernel takes 8 us, more than a sweep over a single count; an array of
-uniform numbers takes 1 us. The number that a sweep needs isn't known beforehand. So the sweep
-counts them; if there were too few, it is repeated with the same numbers and more after them.
+Kernels take arrays of random numbers, so that tests can enumerate them. How many numbers a sweep
+needs isn't known beforehand. So the sweep counts them; if there were too few, it is repeated with
+the same numbers and more after them.
 """
 
 from typing import Any, NamedTuple

@@ -7,8 +7,8 @@ A line changes some columns of some people. It does so in one of two ways:
   they share. In others, the changes add up to zero.
 - *at once*: the same people change all of these columns. Every table with any of them changes.
 
-What describes linked tables is packed into one array of integers, as all else of a sweep: each
-array argument of a compiled function takes time.
+The description of linked tables is packed into one array of integers, as the other inputs of a
+sweep are: each array argument of a compiled function takes time.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ NONE, AT_ONCE = -1, -2
 def pack_linked(
     sizes: np.ndarray, starts: np.ndarray, strides: np.ndarray, sets: np.ndarray
 ) -> np.ndarray:
-    """Join what describes linked tables.
+    """Pack the description of linked tables into one array.
 
     Parameters
     ----------

@@ -2,11 +2,11 @@
 
 A Multinomial's total may be a margin of another table of counts: in a chain of columns a, b, c, the
 table of b and c has as many people of each b as that of a and b. Tables that are linked so, one by
-one, are the margins of a decomposable model's cliques. Whatever tables agree come from people, and
-a person who changes one column is a move from tables to others. So moves in which people of any
-categories change a column connect all tables. Where several columns change at once, with signs in
-turn, tables with fewer of them stay as they are (Dobra 2003). The same people may also change
-several columns at once.
+one, are the margins of a decomposable model's cliques. All tables that agree are the counts of some
+data set, and a person who changes one column is a move between such tables. So moves in which
+people of any categories change a column connect all tables. Where several columns change at once,
+with signs in turn, tables with fewer of them stay as they are (Dobra 2003). The same people may
+also change several columns at once.
 
 If some tables have probability zero, others may lie behind them. Then the step takes moves that
 don't use these columns, if it knows any, or refuses the model.
@@ -54,7 +54,7 @@ class Linked:
     them. Without any, the number of people changes."""
 
     def spread(self, table: np.ndarray, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Yield some of all tables that agree, however probable: people change one column each."""
+        """Yield tables that agree, whatever their probability: people change one column each."""
         table, of_one = table.copy(), self.sets[(self.sets[:, 0] >= 0) & (self.sets[:, 1] < 0), 0]
         for k in range(len(self.sets)):
             column, person = rng.choice(of_one), rng.integers(self.sizes)
@@ -180,9 +180,9 @@ def _is_tree(links: Collection[tuple[Axes, ...]], tables: Sequence[int]) -> bool
 def _sets(strides: np.ndarray, cells_of: Sequence[int], fixed: set[int] | None) -> np.ndarray:
     """List which columns change in each line of a sweep.
 
-    Of ``fixed`` columns, the common margin is known: without others, they don't change. If nothing
-    is known, there may be more people, or fewer. If columns nearly determine each other, the same
-    people have to change several at once.
+    The common margin of ``fixed`` columns is known, so these don't change without others. If
+    nothing is known, there may be more people, or fewer. If columns nearly determine each other,
+    the same people have to change several at once.
     """
     lines = []
     for own, n_cells in zip(strides, cells_of, strict=True):

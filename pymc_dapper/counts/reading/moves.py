@@ -367,9 +367,9 @@ def _between_classes(
 def _too_many_pairings(component: Component, names: Sequence[str]) -> ReadingError:
     return ReadingError(
         f"what {_listed(component, names)} fixed ties several groups of cells, some of them with "
-        "upper bounds. If a cell can't hold anyone, only moves for all pairings of their cells "
-        f"reach every table, and these are more than {MAX_PAIRINGS:,}. Use counts without upper "
-        f"bounds; or {PASS_A_BASIS}"
+        "upper bounds. If a cell must stay empty, every table is reached only by moves for all "
+        f"pairings of their cells: more than {MAX_PAIRINGS:,}. Use counts without upper bounds; or "
+        f"{PASS_A_BASIS}"
     )
 
 

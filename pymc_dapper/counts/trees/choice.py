@@ -15,8 +15,9 @@ from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, compile_tree
 FEWEST = 1_000
 """Lines of a sweep: with fewer, moves are so cheap that kernels for trees needn't be loaded."""
 PER_LINE = 1_000_000
-"""Multiplications for messages, for each line of a sweep: they take as long as some thousand
-sweeps. A draw then takes less time than moves do to an effective draw of the slowest count."""
+"""Most multiplications for messages, for each line of a sweep. This many take as long as some
+thousand sweeps. A draw then takes less time than moves need for an effective draw of the slowest
+count."""
 
 
 def choose_tree(

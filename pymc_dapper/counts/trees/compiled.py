@@ -1,4 +1,4 @@
-"""The kernels of trees, compiled: machine code is kept on disk, and belongs to one text only."""
+"""The kernels of trees, compiled: machine code is kept on disk."""
 
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.counts.trees import downward, draws, messages, nodes, weights

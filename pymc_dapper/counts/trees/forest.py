@@ -194,8 +194,8 @@ def summarised(
 def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messages:
     """Return messages with all sums written out, by which each can be split in two.
 
-    ``root`` has counts of the last node, if they are known: then it is for these that windows have
-    to be wide enough.
+    If counts of the last node are known, ``root`` has them. Windows then have to be wide enough for
+    these counts only.
     """
     messages = compiled.ascend(nodes, drop, 0.0, True)
     if messages.impossible < 0:
@@ -234,8 +234,7 @@ class Forest:
     releases : Releases
         The release of each node.
     prior : Prior
-        The prior of each node; of those with children it is passed over. Its tables are those of
-        releases, too.
+        The prior of each node; it is ignored for nodes with children. Releases use its tables, too.
     most : int
         Nodes of a subtree, at most.
 
@@ -309,7 +308,7 @@ class Forest:
         raise ContradictionError(solved if isinstance(solved, int) else self._name(-1))
 
     def solve_with(self, settings: Settings, executor: Executor | None = None) -> Solved | int:
-        """Pass messages up in given windows; return a node that no count is possible at."""
+        """Pass messages up in given windows; return a node at which no count is possible."""
         roots: list[Root] = []
         for k, root in enumerate(
             in_order(executor, to_root, ((part, settings) for part in self._parts()))

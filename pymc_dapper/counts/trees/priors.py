@@ -10,7 +10,7 @@ from pymc_dapper.counts.trees.weights import ENDLESS, FLAT, NEGATIVE_BINOMIAL, O
 TAIL = 1e-20
 """Tail of a law that a table leaves out, if nothing else limits it."""
 MOST_ENTRIES = 10**8
-"""Of all tables of a tree together."""
+"""Most entries of all tables of a tree together."""
 
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
 NO_TABLES: Tables = (

@@ -49,7 +49,7 @@ LOG_WRAPPED = -36.0
 """Largest logarithm of the wrapped part."""
 SHORTEST = 64
 STEPS = 8
-"""Of Newton's method, to find a tilt: any is right, and only precision is lost with a bad one."""
+"""Steps of Newton's method to find a tilt. Any tilt is right; a bad one loses precision."""
 LARGEST_EXPONENT = 300.0
 
 
@@ -90,7 +90,7 @@ def sum_by_transform(
     last: int,
     written_out: float,
 ) -> tuple[np.ndarray, Tilted, float]:
-    """Sum parts, if that takes less time so.
+    """Sum parts by Fourier transform, if that takes less time.
 
     Parameters
     ----------

@@ -32,13 +32,13 @@ CLIMBS = 500
 MOST = 2**24
 """Entries of all tables together."""
 STEPS = 30
-"""Of Newton's method, at most."""
+"""Most steps of Newton's method."""
 CLOSE = 16.0
-"""Square of the standard deviations by which counts change in its last step, at most."""
+"""Newton's method ends if the squared change of counts, in standard deviations, is at most this."""
 EDGE = 100.0
 """Curvature of the log-weight of a count that can't fall, and wouldn't rise."""
 LEAST_LEFT = 1e-3
-"""Share of the precision from below that terms that bend up leave, at least."""
+"""Least share of the precision from below that remains if terms bend upwards."""
 
 IMPOSSIBLE, TOO_WIDE, GROWS = 1, 2, 3
 """Faults of a node's log-weights: see :func:`tabulate`."""
