@@ -14,23 +14,23 @@ sources:
 - `reading.frame` again, for the mean and covariance of the noise. This needs maps with standard
   normal noise (`RecordMap.is_normal`); Bartlett's law replaces the prior.
 
-What `assign_steps` adds compiles nothing before a chain needs it (``when_needed``). `tuner.Tuner`
-asks the rule of `pymc_dapper.kernels.tuning`, as walks do. Each chain asks for itself: chains in
-several processes compile each, or load what another one has left on disk. Costs are counted, never
-timed.
+Steps that `assign_steps` adds compile nothing before a chain needs it (``when_needed``).
+`tuner.Tuner` decides by the rule of `pymc_dapper.kernels.tuning`, as walks do. Each chain decides
+for itself: each process compiles, or loads the code that another one has left on disk. Costs are
+counted, never timed.
 
 A move evaluates the log-density several times from all records. `reading.non_centred` takes a
 covariance's Cholesky factor apart; all other parameters move as their value variables. The kernel
 makes each coordinate symmetric before it fits a t distribution to them.
 
 **Many columns.** People of several columns, each drawn by a Dirichlet table, that were counted in
-noisy tables have `BoundaryStep` instead (`reading.tables`, `kernels.boundaries`): a thousand
-parameters have no fitted distribution, and one evaluation of all people moves none of them far. It
-moves one boundary at a time, between two categories of a row, and evaluates only the people that it
-passes. Those of columns that others are given are weighed by these others' probabilities: they
-don't follow. On the Adult data (48,842 people, ten columns, 45 tables with noise of 50, 20 classes
-with flat priors) effective draws of pair probabilities per 1,000 iterations, in a prototype of one
-chain:
+noisy tables have `BoundaryStep` instead (`reading.tables`, `kernels.boundaries`): no distribution
+can be fitted to a thousand parameters, and a joint move, which evaluates all people, moves none of
+them far. It moves one boundary at a time, between two categories of a row, and evaluates only the
+people that it passes. If other columns are conditioned on the moved one, they don't follow: their
+probabilities decide on the move, too. On the Adult data (48,842 people, ten columns, 45 tables with
+noise of 50, 20 classes with flat priors) effective draws of pair probabilities per 1,000
+iterations, in a prototype of one chain:
 
 ========================================== ===== ===== ======
 moves added to people and tables in turn   worst 5 %   median
@@ -59,8 +59,8 @@ a draw; on average 380 people follow a step of a posterior standard deviation, c
 coupling. Half of the steps half as long were accepted. These 150 pairs had 2.8 times the effective
 draws, all others as many as before. To move all that are slow would take as long as all else.
 
-What holds the worst pairs are the classes. They have many modes of about the same marginal
-likelihood (`benchmarks.class_modes`), and nothing that was tried gets from one to another:
+The worst pairs mix slowly because of the classes. These have many modes of about the same marginal
+likelihood (`benchmarks.class_modes`), and no move that was tried gets from one to another:
 
 - People marginalised: chains of NUTS on the tables' likelihood differ, too (with ``--nuts``). With
   flat priors, each had more effective draws of the worst pair within itself: 333 and 30 in 1,000.

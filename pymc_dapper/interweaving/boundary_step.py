@@ -29,7 +29,8 @@ from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, notice_of
 from pymc_dapper.steps.variables import record_values
 
 TRIES = 2.0
-"""Places that boundaries are to try on average: tuning widens or narrows the intervals."""
+"""Target for the average number of places that a boundary tries. Tuning adapts the intervals to
+it."""
 
 FEW, USELESS = 0.1, 0.01
 """Columns are drawn anew if proposals change less than the first share of people. They no longer
@@ -57,19 +58,19 @@ class BoundaryStep(Step):
 
     For people of several columns of categories, each drawn by a table of probabilities given some
     other columns, that were counted in released tables. Given 48,842 people, a probability is known
-    to sampling error, though the noise may leave it open far wider. Here two categories of a row
-    share their probability anew: the boundary between them moves, with the noise of the row's
-    people held fixed. Those whose noise it passes change category. What decides is the prior, the
-    released tables in which they are counted, and the probabilities of columns that depend on
-    theirs. Boundaries move by slices (Neal 2003), from intervals that tuning chooses. A pass over
-    all boundaries takes about as long as half a sweep.
+    up to sampling error, though its posterior may be far wider, because of the mechanism's noise.
+    This step divides the probability of two categories of a row anew: the boundary between them
+    moves, with the noise of the row's people held fixed. People whose noise it passes change
+    category. The prior, the released tables in which they are counted, and the probabilities of
+    columns that depend on theirs decide on the move. Boundaries move by slices (Neal 2003), from
+    intervals that tuning chooses. A pass over all boundaries takes about as long as half a sweep.
 
     Where released tables are known so well that fewer than 1 of 10 people change in a sweep, each
     column of each person is then drawn from its conditional distribution, given all else.
 
     Use it together with a :class:`DapperStep` for the people and a :class:`ConjugateStep` for the
-    tables (``pmd.sample`` does). A column that no released table sees, such as a class, is left to
-    these.
+    tables (``pmd.sample`` does). A column that no released table counts, such as a class, is left
+    to these steps.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ class BoundaryStep(Step):
     model, rng, blocked, compile_kwargs, initial_point
         As for :class:`InterweaveStep`.
     when_needed : bool, default False
-        Whether to begin only if tuning shows that probabilities forget slowly; see
+        Whether to begin only if tuning shows that probabilities have a long memory; see
         :class:`InterweaveStep`.
 
     Raises
@@ -126,8 +127,8 @@ class BoundaryStep(Step):
             reading = read_tables(people, [model.values_to_rvs[x] for x in self._moved])
         if reading is None:
             raise ReadingError(
-                "BoundaryStep moves Dirichlet tables, each of one column of categories of people "
-                "who were counted in noisy tables: these variables aren't such. Use InterweaveStep"
+                "BoundaryStep moves Dirichlet tables, one for each column of people who were "
+                "counted in noisy tables. These variables aren't of this form. Use InterweaveStep"
             )
         self._stage("Checking")
         if not agrees(reading, point):
@@ -197,7 +198,7 @@ class BoundaryStep(Step):
         return {"boundaries_moved": moved, "people_redrawn": redrawn, WARNING_STAT: None}
 
     def ordinary(self) -> int:
-        """Do nothing once tuning found no need to move; a pass takes too long to gain by blocks."""
+        """Count iterations if nothing moves; passes take too long to gain by blocks."""
         return sys.maxsize if not self.moves and self.steps_done >= max(self.tuning_steps, 1) else 0
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
@@ -222,15 +223,15 @@ class BoundaryStep(Step):
         slow = measured and not self.moves and forgets_slowly(np.array(self.seen[done // 4 :]))
         if self.moves or not (few or slow):
             return None
-        why = "draws forget slowly, given the people" if slow else "people hardly change"
+        why = "draws have a long memory, given the people" if slow else "people hardly change"
         self.seen, self.moves = [], True
         return notice_of(
-            f"{self._built}: {why}. From here on people move with them, which was compiled in "
-            "tuning"
+            f"{self._built}: {why}. From here on people move with them, by moves that were "
+            "compiled in tuning"
         )
 
     def _changed(self, point: PointType) -> float:
-        """Return the share of people who changed since the last step in what was released."""
+        """Return the share of people who changed, in released columns, since the last step."""
         columns = zip(self._seen, self.left, strict=True)
         return float(np.any([point[x] != before for x, before in columns], axis=0).mean())
 

@@ -59,8 +59,8 @@ class InterweaveStep(Step):
 
     If records have at most 16 values, and each has a released answer (randomised response), they
     are integrated out: theta moves given the release, with the noise of the records' conditional
-    distribution held fixed. So it does for normal records of which something public is observed,
-    such as a measurement w ~ Normal(a + b * x, s): its parameters move, too.
+    distribution held fixed. The same holds for normal records with a public measurement, such as w
+    ~ Normal(a + b * x, s). Parameters of the measurement move, too.
 
     If released sums are nearly exact, this isn't enough. If tuning then finds a long memory of
     parameters or sums, parameters also move together with the records' frame (their mean and the
@@ -99,10 +99,10 @@ class InterweaveStep(Step):
         Moves per iteration after tuning, all with the noise held fixed. Chosen in tuning if not
         given; 4 if there is hardly any tuning.
     when_needed : bool, default False
-        Whether to begin only if tuning of 40, 80, 160, ... iterations shows that a parameter takes
-        more than 2 iterations to forget. Nothing is compiled before, and nothing moves in a chain
-        with less tuning. Without effect if the number of moves is given. :func:`assign_steps` sets
-        it.
+        Whether to begin only if a parameter's autocorrelation time, measured after 40, 80, 160, ...
+        iterations of tuning, is more than 2 iterations. Nothing is compiled before that, and
+        nothing moves in a chain with less tuning. Without effect if the number of moves is given.
+        :func:`assign_steps` sets it.
 
     Raises
     ------
@@ -324,7 +324,7 @@ class InterweaveStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """Moves of each kind, and before them the numbers that they take."""
+        """The moves of each kind, each after the draws of its random numbers."""
         found = []
         for which, n_moves in enumerate(self.tuner.numbers):
             if n_moves > 0:
@@ -332,7 +332,7 @@ class InterweaveStep(Step):
         return found
 
     def ordinary(self) -> int:
-        """Begin with the end of tuning, when moves are frozen."""
+        """Count iterations after tuning, when moves are frozen; 0 in tuning."""
         if self.tuner.done < max(self.tuner.tune, 1):
             return 0
         making = (self._kind(which) for which, n in enumerate(self.tuner.numbers) if n > 0)
@@ -392,9 +392,9 @@ class InterweaveStep(Step):
         if not begins:
             return None
         return notice_of(
-            f"InterweaveStep: draws of {self._quoted(self._reading.parameters)} forget "
-            "slowly, given the records. From here on they move together with the records, "
-            "which was compiled in tuning"
+            f"InterweaveStep: draws of {self._quoted(self._reading.parameters)} have a long "
+            "memory, given the records. From here on they move together with the records, by "
+            "moves that were compiled in tuning"
         )
 
     def _compile_more(self, point: PointType) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""How InterweaveStep moves: found in tuning, by what moves did; no chain is needed to try it."""
+"""How InterweaveStep moves: chosen in tuning, from the moves made; no chain is run to try it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import InitVar, dataclass, field
@@ -31,8 +31,8 @@ class Tuner:
     Attributes
     ----------
     tune, done : int
-        How many iterations tune, and how many were made; from the first move on, or while there is
-        none yet.
+        Number of iterations of tuning, and of those made: counted from the first move on, or from
+        the start while there is none.
     moves : int or None
         The number that was given.
     numbers : list of int
@@ -40,9 +40,9 @@ class Tuner:
     fits : list of Fit
         The ellipses of each kind.
     unmoved : ndarray of bool
-        Coordinates that nothing but the moves has changed, by the end of tuning.
+        Coordinates that only these moves have changed, by the end of tuning.
     seen, paths, evaluations : list
-        What was watched, and isn't judged yet.
+        What was recorded of iterations and not used for a decision yet.
     """
 
     tune: int
@@ -85,7 +85,8 @@ class Tuner:
         values : ndarray, shape (d,)
             The parameters' coordinates after it.
         paths, evaluations : sequence of ndarray, shape (k + 1, d), and of list of float, k of them
-            What the moves of each kind passed, and how often each looked at the log-density.
+            The states before and after each move of a kind, and how often each move evaluated the
+            log-density.
         costs : sequence of Costs
             Of each kind that is compiled. Another chain may have needed more of them.
         more : callable

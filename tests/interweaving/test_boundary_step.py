@@ -52,7 +52,7 @@ def test_it_waits_until_draws_forget_slowly(model):
         point, stats = moved(step, start, MIN_MEASURED, tune=MIN_MEASURED)
         assert all(np.array_equal(point[x], start[x]) for x in start)
         _, stats = moved(step, start, MIN_MEASURED, tune=200)
-        assert "forget slowly" in stats["warning"].message
+        assert "have a long memory" in stats["warning"].message
         assert np.isnan(stats["boundaries_moved"])
         widths = step.widths
         point, [stats] = step.step(start)

@@ -380,7 +380,7 @@ def test_moves_begin_in_tuning_if_a_parameter_crawls(waiting, monkeypatch):
     [said] = [x for x in told if x is not None]
     assert told[15] is said
     assert said.level == "info"
-    assert said.message.startswith("InterweaveStep: draws of 'mu' forget slowly")
+    assert said.message.startswith("InterweaveStep: draws of 'mu' have a long memory")
     assert "Begins if tuning mixes poorly without" in step.describe()
 
 

@@ -57,7 +57,7 @@ class _OfCounts(ScalarOp):
 
     name_of_kernel: ClassVar[str]
     nanoseconds: ClassVar[float]
-    """Of a count of tens of thousands, for `graphs.costs`."""
+    """Cost of a count of tens of thousands, for `graphs.costs`."""
     output_types_preference = staticmethod(upgrade_to_float64)
 
     @classmethod
@@ -98,7 +98,7 @@ FAMILIES = {
     BinomialRV: BINOMIAL,
     NegBinomialRV: kernels.NEGATIVE_BINOMIAL,
 }
-"""What the kernels call each of these laws, whose parameters are theirs."""
+"""The kernels' name of each of these laws, which take the kernels' parameters."""
 
 
 @record_map.register(PoissonRV)

@@ -39,7 +39,7 @@ from pymc_dapper.steps.base import Given
 
 LARGEST_NUMBER = 2**31 - 1
 ROUNDING = 1e-6
-"""Records that come back from their noise by less precisely aren't moved."""
+"""Records aren't moved if they come back from their noise with a larger error."""
 
 
 def compile_moves(

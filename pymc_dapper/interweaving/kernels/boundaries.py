@@ -29,10 +29,10 @@ class Tables(NamedTuple):
     starts: np.ndarray
     """Ints, shape (d + 1,): where its table starts in the vector of all."""
     strides: np.ndarray
-    """Ints, shape (d, d): what a step of the second column adds to places in the first one's table.
-    Its own step adds one."""
+    """Ints, shape (d, d): by how much a step of the second column changes the place in the first
+    one's table. A step of the column itself changes it by one."""
     of: np.ndarray
-    """Ints, shape (d, d + 1): in how many columns' tables a column's category counts, and which;
+    """Ints, shape (d, d + 1): how many columns' tables depend on a column's category, and which;
     its own comes first."""
 
 
@@ -45,9 +45,9 @@ class Released(NamedTuple):
     strides: np.ndarray
     """As in :class:`~pymc_dapper.records.kernels.cell_sweep.Cells`."""
     of: np.ndarray
-    """Ints, shape (d, t + 1): in how many of them a column counts, and which."""
+    """Ints, shape (d, t + 1): how many of them count a column, and which."""
     steps: np.ndarray
-    """Ints, shape (d, t): what a step of the column adds to the place in each."""
+    """Ints, shape (d, t): by how much a step of the column changes the place in each."""
 
 
 def n_uniforms(tables: Tables, n: int) -> int:
@@ -128,7 +128,7 @@ def move_people(
     by_row: People, q: int, c: int, people: np.ndarray, movers: np.ndarray, n_movers: int,
     share: float, rest: float, by: float,
 ) -> None:  # fmt: skip
-    """Put those who changed category beside the boundary, to the others of their new one."""
+    """Sort people who changed category in among those of their new category."""
     order, firsts, who, noise = by_row
     step = order[q + 1] - order[q] if by < 0 else order[q] - order[q + 1]
     for k in range(n_movers):
@@ -149,7 +149,7 @@ def add_changes(
     released: Released, c: int, people: np.ndarray, i: int, step: int, changes: Changes,
     n_changed: int,
 ) -> int:  # fmt: skip
-    """Add how cells change if a person's category does; return how many cells do by now."""
+    """Add the changes of cells if a person changes category; return how many cells have changed."""
     for s in range(released.of[c, 0]):
         before = place_of(released, released.of[c, s + 1], people.T, i)
         after = released.cells[before + released.steps[c, s] * step]
@@ -169,7 +169,7 @@ def add_changes(
 def settle_cells(
     changes: Changes, n_changed: int, taken: bool, total: np.ndarray, terms: np.ndarray
 ) -> None:
-    """Have cells change if a place is taken, and forget the changes."""
+    """Apply the changes of cells if a place is accepted, and reset them."""
     for k in range(n_changed):
         cell = changes.cells[k]
         if taken:
@@ -197,7 +197,7 @@ def gain_of_children(
 def people_near(
     by_row: People, q: int, share: float, rest: float, low: float, high: float, near: np.ndarray
 ) -> tuple[int, int]:
-    """List who is that near to a boundary: how many are left of it, and how many in all."""
+    """List people near a boundary; return how many are left of it, and how many in all."""
     n_left = 0
     for j in range(by_row.firsts[q], by_row.firsts[q + 1]):
         near[n_left] = j
@@ -307,7 +307,7 @@ def move_boundaries(
     tables : Tables
         How columns depend on each other.
     widths : ndarray of float64, shape (d,)
-        How many people the interval tried first has.
+        Number of people in the interval that is tried first, for each column.
     records : ndarray of int, shape (n, d)
         The people's categories.
     probabilities, concentrations : ndarray of float64
@@ -337,7 +337,7 @@ def move_boundaries(
     )
     for c in range(d if is_finite(terms.sum()) else 0):
         if released.of[c, 0] == 0:
-            continue  # nothing was released that leaves more open than the people do
+            continue  # no released table counts this column
         start, size = tables.starts[c], tables.sizes[c]
         by_row, used = sort_people(tables, c, people, uniforms, used)
         n_places = len(by_row.order)

@@ -35,7 +35,8 @@ EVALUATION = 150.0
 """Fixed cost of an evaluation of any log-density."""
 
 SET_UP, SET_UP_OF_ENTRY = 8_000.0, 0.7
-"""To make any move at all, and for each entry of the records: variates, and arrays passed on."""
+"""Fixed cost of making any moves, and of each entry of the records: variates, and arrays passed
+on."""
 
 PASSES = 10.0
 """The other steps of an iteration take about as long as this number of evaluations."""
@@ -45,11 +46,11 @@ class Costs(NamedTuple):
     """Costs of moves."""
 
     evaluation: float
-    """An evaluation of their log-density."""
+    """Cost of an evaluation of their log-density."""
     set_up: float
-    """To make any at all."""
+    """Fixed cost of making any moves."""
     rest: float
-    """The other steps of an iteration."""
+    """Cost of the other steps of an iteration."""
 
 
 def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int) -> Costs:

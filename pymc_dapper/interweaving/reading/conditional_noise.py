@@ -1,19 +1,19 @@
 """Records as functions of parameters, noise, and what is known of each: answers, measurements.
 
-Of records with few values, each one's conditional distribution, given its own released answer
-alone, is known in closed form. With the noise of that distribution held fixed, the records are as
-good as integrated out: the parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which
+If records have few values, the conditional distribution of each, given its own released answer
+alone, is known in closed form. With the noise of that distribution held fixed, the records are in
+effect integrated out: the parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which
 doesn't depend on the present records.
 
-Of records of real numbers, something public may be measured with an error. A record x ~ Normal(mu,
-tau) of which w ~ Normal(a + b x, s) is observed is normal given w. With the noise of this law held
-fixed, the records are as good as integrated out: parameters move against the law of w, whose error
-may be a parameter, too. With the noise of the records' prior held fixed, all w together would veto
-moves.
+Real-valued records may have public measurements with an error. A record x ~ Normal(mu, tau) with a
+measurement w ~ Normal(a + b x, s) is normal given w. With the noise of this law held fixed, the
+records are in effect integrated out: parameters move against the law of w, whose error may be a
+parameter, too. If the noise of the records' prior were held fixed instead, all w together would
+make moves improbable.
 
-Laws with another shape, such as of Student's t, are taken as normal ones with their location and
-scale. Any law is as good as another for exactness: its log-density is taken off the factors, which
-all count.
+Laws of another shape, such as Student's t, are replaced by normal ones with their location and
+scale. Moves are exact with any law, since its log-density is subtracted from the sum of all
+factors.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.records.reading.rows_by_cell import value_index
 
 ENDS_WITH_LOCATION_AND_SCALE = NormalRV, StudentTRV, LaplaceRV, LogisticRV, CauchyRV
-"""What the parameters of these laws do."""
+"""Laws whose last two parameters are location and scale."""
 
 type Laws = Mapping[TensorVariable, Sequence[TensorVariable]]
 """Mean and standard deviation of each entry, by the random variables of the records."""

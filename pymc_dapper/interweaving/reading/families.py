@@ -141,7 +141,7 @@ RULES: dict[type[Op], tuple[RecordMap, int | None]] = {
     laws.MvNormalRV: (replace(_location_and_cholesky(0, 1), is_normal=True), None),
     continuous.TruncatedNormalRV: (_truncated_normal(), None),
 }
-"""Maps, and the parameter that each holds only while it stays: else the quantile function does."""
+"""Maps, each with a parameter or None: if this moves, the quantile function is used instead."""
 
 
 def _by_rule(rule: RecordMap, shape: int | None) -> Callable[..., RecordMap]:

@@ -197,6 +197,6 @@ def _log_normal(
 def _is_regular(row: Sequence[TensorVariable], own: TensorVariable) -> TensorVariable:
     """Whether enough of a column's spread isn't shared with those before it.
 
-    By the frame alone, so that there is a way back from each state that a move leads to.
+    This depends on the frame alone, so each move has a way back.
     """
     return own > LEAST_SPREAD * pt.sqrt(pt.add(own**2, *(entry**2 for entry in row)))

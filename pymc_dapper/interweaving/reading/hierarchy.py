@@ -21,8 +21,8 @@ def find_hierarchy(
 ) -> tuple[list[TensorVariable], list[TensorVariable]]:
     """Find the vectors whose scale depends on parameters, and the parameters of their laws.
 
-    As the model has it, such a vector is centred. If data say little of it, chains get stuck where
-    the scale is small, and NUTS diverges there. Moves that keep the noise of the vector go through.
+    Such a vector is centred in the model. If data say little about it, chains get stuck where the
+    scale is small, and NUTS diverges there. Moves with the vector's noise held fixed pass through.
     A parameter that is itself such a vector isn't moved. ``kinds`` says which laws are looked at.
     """
 

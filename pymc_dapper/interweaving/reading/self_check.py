@@ -31,7 +31,7 @@ class CheckedNoise(NamedTuple):
     log_density: float
     """The log-density there, with the parameters of the initial point."""
     rounding: float
-    """By how much of itself it may be off."""
+    """The relative rounding error to expect."""
 
     def agrees(self, log_density: float) -> bool:
         """Compare with a log-density computed in another way."""

@@ -33,7 +33,7 @@ class TablesReading(Reading):
     """Variables for new values of them."""
     probabilities: tuple[TensorVariable, ...]
     concentrations: tuple[TensorVariable, ...]
-    """What they are and the concentrations of their priors, in terms of value variables."""
+    """The tables, and the concentrations of their priors, in terms of value variables."""
     to_values: tuple[TensorVariable, ...]
     """Value variables as functions of ``thetas``."""
     tables: Tables
@@ -45,7 +45,7 @@ class TablesReading(Reading):
 
     @property
     def parameters(self) -> list[TensorVariable]:
-        """What stands for the values of the conditional tables."""
+        """The variables for the values of the conditional tables."""
         return [self.view.values[self.model.rvs_to_values[rv]] for rv in self.rvs]
 
 
