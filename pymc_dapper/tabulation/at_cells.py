@@ -65,7 +65,7 @@ class AtCells:
         if node is None:
             return self._leaf(x, axis)
         if isinstance(node.op, ARange):
-            raise TabulationError("records are told apart by their numbers")
+            raise TabulationError("records are distinguished by their row numbers")
         if isinstance(node.op, Alloc) and n not in node.inputs[0].type.shape:
             return pt.alloc(node.inputs[0], *with_length(node.inputs[1:], axis, self._n_cells))
         of_each = [y for y in node.inputs if n in getattr(y.type, "shape", ())]

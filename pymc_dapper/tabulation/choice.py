@@ -21,8 +21,9 @@ RECORDS_PER_CELL = 150
 """A sweep over a table takes as long, for each cell, as a sweep over so many records."""
 LINKED_PER_CELL = 1
 """The same for linked tables, which are counted if there are more people than cells. People with
-many columns mix badly: counts have more effective draws long before their sweep is faster. Not if
-what is observed of each depends on parameters: the first draw of such a model takes long."""
+many columns mix badly: counts have more effective draws long before their sweep is faster. This
+isn't used if parameters determine what is observed of each record: the first draw of such a model
+takes long."""
 CELLS_PER_RECORD = 16
 """Records are integrated out if no more terms than this are added up for each of them."""
 
@@ -124,7 +125,7 @@ def _of_people(reading: TableReading) -> set[str]:
 
 
 def _check_cheaper(reading: TableReading) -> None:
-    """Refuse a table that takes longer, or of numbers that each matter, as a result keeps them."""
+    """Refuse a table whose sweep takes longer, and counts with answers, which results keep."""
     categories = all(isinstance(rv.owner.op, CategoricalRV | BernoulliRV) for rv in reading.rvs)
     few = len(reading.tables) > 1 and reading.knows_answers
     per_cell = LINKED_PER_CELL if few else RECORDS_PER_CELL

@@ -20,7 +20,7 @@ from pymc_dapper.graphs.view import view_of
 from pymc_dapper.tabulation.rows import DistinctRows
 
 ROWS = 16
-"""Distinct rows, at most, that records are taken of."""
+"""Most distinct rows from which records are taken."""
 OF_EACH = 3
 """Records of each row; a single row has as many as all rows together."""
 

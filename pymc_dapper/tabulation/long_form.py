@@ -1,7 +1,7 @@
 """Matrices of records in long form: one record for each entry, as of a table with a row for each.
 
-Of ``x`` with shape (n, k), such as k answers of each of n people, entry (i, j) is record i k + j.
-What differs between entries is looked up by i and j.
+If ``x`` has shape (n, k), such as k answers of each of n people, entry (i, j) is record i k + j.
+Arrays that differ between entries are looked up by i and j.
 """
 
 from collections.abc import Collection

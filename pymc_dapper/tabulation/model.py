@@ -1,9 +1,10 @@
 """Models of records, written as models of their counts.
 
-Records that depend on others are integrated out first, entry by entry, given these. Of a class z
-and answers x to questions, the sum over x of p(x | z) and the law of what was answered is a factor
-of z. z can be integrated out, or counted, after that: variables are eliminated from the last one
-on. So there are as many terms as values of each, and not of all together.
+Records that depend on others are integrated out first, entry by entry, given these. Suppose that z
+is a class, x are true answers given z, and y released answers. Then sum_x p(x | z) p(y | x) is a
+factor of z alone, and z can be integrated out or counted next. Variables are eliminated from the
+last one on. So the number of terms is the sum of the variables' numbers of values, not their
+product.
 """
 
 from collections.abc import Callable, Sequence
@@ -52,7 +53,7 @@ def last_of(rvs: Sequence[TensorVariable]) -> TensorVariable | None:
 
 
 def read_by_entry(model: Model, rv: TensorVariable) -> TableReading:
-    """Read records of which each entry is seen by its own answers alone.
+    """Read records whose entries each have answers of their own, and no other factors.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def read_by_entry(model: Model, rv: TensorVariable) -> TableReading:
         factor = x if x in model.potentials else logp(x, model.rvs_to_values[x])
         [answers[x.name]] = inline_symbolic_ops(read([factor]))
     if not answers or not are_by_entry(list(answers.values()), record):
-        raise TabulationError(f"entries of '{rv.name}' aren't seen each by itself")
+        raise TabulationError(f"entries of '{rv.name}' don't have factors of their own")
     parameters = tuple(inline_symbolic_ops(read(rv.owner.op.dist_params(rv.owner))))
     [density] = inline_symbolic_ops(read([logp(rv, rv)]))
     # PyMC's checks of the parameters, which may hold for other values of what these depend on.
@@ -115,7 +116,8 @@ def tabulate(
     records : variable or sequence of variables, optional
         The latent records, each a vector of a Bernoulli, Categorical, Binomial, BetaBinomial or
         DiscreteUniform distribution. By default, the free variables in a mechanism's statistic.
-        What nothing links has a table of its own. Of a matrix, each entry is a record by itself.
+        Groups of variables that nothing links have a table each. Each entry of a matrix is a record
+        by itself.
 
     Returns
     -------
@@ -125,13 +127,14 @@ def tabulate(
         ones. Others are counted as Multinomial ``{name}_counts``. Each of several variables is
         counted with the earlier ones that its distribution depends on, or that something sees
         together with it, as ``{names}_counts``. An observation of each record, such as a randomised
-        answer, becomes a Potential of the same name. If it depends on parameters, the Potential is
-        its marginal likelihood, and the table has the probabilities that values have given it: so
-        parameters can move together with the table. If nothing else depends on the records, they
-        are integrated out and there is no table: the Potential is the log-likelihood of the numbers
-        of answers. So are records that depend on others, if only their own answers see them, before
-        these are counted. Covariates that are ``pm.Data`` of real numbers stay data, with an entry
-        for each row; integers determine the rows, and become constants.
+        answer, becomes a Potential of the same name. If the observation depends on parameters, the
+        Potential is its marginal likelihood, and the table has the probabilities of values given
+        the observation, so that parameters can move together with the table. If nothing else
+        depends on the records, they are integrated out and there is no table: the Potential is the
+        log-likelihood of the numbers of answers. Records that depend on other records are
+        integrated out, too, if only their own answers depend on them; the others are counted after
+        that. Covariates that are ``pm.Data`` of real numbers stay data, with an entry for each row;
+        integers determine the rows, and become constants.
 
     Raises
     ------
@@ -144,9 +147,9 @@ def tabulate(
     -----
     With :math:`n_r` records in row r and :math:`N_{rv}` of them with value v, the records' prior is
     :math:`\prod_{rv} p_{rv}^{N_{rv}}`, and :math:`\prod_r n_r! / \prod_v N_{rv}!` assignments of
-    values to records have this table. Their product is the multinomial distribution. What a
-    variable is given lies in one earlier table, whose margin is the n of its own (running
-    intersection; the graph of variables that are counted together is triangulated).
+    values to records have this table. Their product is the multinomial distribution. The variables
+    on which a variable is conditioned lie in one earlier table, whose margin is the n of its own
+    table (running intersection; the graph of variables that are counted together is triangulated).
 
     The cost doesn't depend on the number of records if they don't differ. If arrays have an entry
     for each record, such as covariates, their distinct rows are found once.
@@ -253,9 +256,9 @@ def compare(reading: TableReading, written: Model) -> None:
 
 def _tell_not_compared(reading: TableReading, why: str) -> None:
     LOGGER.warning(
-        "The table of counts of %s isn't compared with the records, which are too many. Nor can it "
-        "be for a model of the same form with few of them: %s. To be sure, build such a model and "
-        "pass it to pmd.tabulate",
+        "The table of counts of %s wasn't compared with the records: there are too many. A model "
+        "of the same form with few records can't be compared either: %s. To be sure, build such a "
+        "model and pass it to pmd.tabulate",
         reading.names,
         why,
     )

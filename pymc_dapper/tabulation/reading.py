@@ -38,10 +38,9 @@ from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 NOT_FEW_VALUES = "not of a discrete distribution with few values"
 """Why some variables can't be counted."""
 MOST_VALUES = 256
-"""Values of a variable that are looked at one by one; joint ones, where records are integrated
-out."""
+"""Most values of a variable, and most joint values where records are integrated out."""
 MOST_CELLS = 4096
-"""Joint values of its variables that a table may have cells for."""
+"""Most joint values of its variables for which a table may have cells."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +102,7 @@ class ReadInTerms:
         return rebuild(list(graphs), self._known, with_static_shape)
 
     def check_by_record(self, graphs: Sequence[TensorVariable]) -> list[TensorVariable]:
-        """Let PyMC's checks of parameters each be of its own record: else they are of all."""
+        """Make PyMC's checks of parameters record by record, not of all records at once."""
         n = self.records[0].type.shape[0]
         leaves = [x for x in ancestors(graphs) if x.owner is None]
         public = [x for x in leaves if n in getattr(x.type, "shape", ())]
@@ -265,7 +264,7 @@ class TableReading:
         left = known & set(ancestors([written]))
         if left:
             names = ", ".join(str(x) for x in left)
-            raise TabulationError(f"{names} enters both for each record and as a whole")
+            raise TabulationError(f"{names} is used both record by record and as a whole")
         return written
 
 

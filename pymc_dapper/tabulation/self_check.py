@@ -22,7 +22,7 @@ MOST_ENTRIES = 1_000_000
 """Of records times values, or of an array in the model: with more, the model isn't evaluated."""
 
 SPREAD = 10
-"""Tables that are tried at each of some parameters, whether they are possible."""
+"""Number of random tables, at each of some parameters, that show whether all are possible."""
 
 Point = dict[str, np.ndarray]
 
@@ -87,7 +87,7 @@ def are_all_possible(reading: TableReading, written: Model) -> bool:
 
 
 def is_evaluated_soon(reading: TableReading) -> bool:
-    """Whether the comparison takes a moment, by the largest array that it makes."""
+    """Whether the comparison is quick, judged by the largest array that it makes."""
     model = reading.model
     seen = [*model.potentials, *model.deterministics]
     seen += [x for rv in model.observed_RVs for x in rv.owner.inputs]

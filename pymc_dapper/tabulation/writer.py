@@ -38,7 +38,7 @@ ENTRIES_AT_ONCE = 2_000_000
 DENSE = 10_000
 """Up to this number of entries, contributions are a dense matrix; otherwise sparse."""
 FINITE = np.finfo(float).min
-"""In the place of the logarithm of 0, where the largest of several is subtracted from each."""
+"""Replaces log(0) where the largest of several logarithms is subtracted from each."""
 ALWAYS_ROUNDED = 4
 """Of this number of cells or fewer, PyMC can round a Multinomial's mean to counts."""
 LABELLED = 100_000
@@ -445,7 +445,7 @@ class _Writer:
 def _weigh(
     prior: TensorVariable, logs: Sequence[TensorVariable]
 ) -> tuple[TensorVariable, TensorVariable]:
-    """Multiply probabilities by what logarithms are given of; return the scale's logarithm, too."""
+    """Multiply probabilities by factors given as logarithms; return the scale's logarithm, too."""
     if not logs:
         return prior, pt.constant(0.0)
     log = pt.add(*logs)

@@ -250,7 +250,7 @@ def test_what_a_table_leaves_is_sampled_by_record(passed_on, caplog):
     steps = {type(step).__name__: sorted(x.name for x in step.vars) for step in steps_of(passed_on)}
     assert steps["DapperStep"] == ["visits"]
     assert "old_count" in steps["CountStep"]
-    assert "isn't one of their variables" not in caplog.text
+    assert "isn't among the record variables" not in caplog.text
 
 
 def test_a_variable_that_is_not_passed_is_logged(passed_on, caplog):

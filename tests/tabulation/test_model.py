@@ -120,7 +120,7 @@ def test_what_else_sees_entries_is_refused():
     assert last_of([z, x]) is x
     assert last_of([z, y]) is y
     assert last_of([z]) is None
-    with pytest.raises(TabulationError, match="entries of 'y' aren't seen each by itself"):
+    with pytest.raises(TabulationError, match="entries of 'y' don't have factors of their own"):
         read_by_entry(model, y)
     with pytest.raises(TabulationError, match="'y' depends on 'x'"):
         read_by_entry(model, x)
@@ -463,7 +463,7 @@ def _child(x):
         (_order, "orders or accumulates"),
         (_largest, "by something else than a sum"),
         (_numbers, "as many distinct rows as there are records"),
-        (_symbolic_numbers, "told apart by their numbers"),
+        (_symbolic_numbers, "distinguished by their row numbers"),
         (_free_weights, "'w', which is free and has an entry for each"),
         (_kept, "'twice' has a value for each record"),
         (_child, "'y', which is free, depends on 'x'"),
