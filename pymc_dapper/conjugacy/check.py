@@ -34,7 +34,7 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     states = [point] if drawn is None or not is_finite(drawn) else [drawn, point]
     sizes = {model.rvs_to_values[n].name for n in conditional.present.values()}
     for state in states:
-        # Python evaluates no function of matrices of none.
+        # At least one record is present: functions of empty matrices can't be evaluated in Python.
         state = {**state, **{n: np.maximum(state[n], 1) for n in sizes}}
         given = [state[x.name] for x in conditional.given]
         try:

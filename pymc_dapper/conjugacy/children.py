@@ -79,12 +79,12 @@ def read_children(
 
     others = [rv for rv in model.basic_RVs if rv not in parameters]
     for potential in model.potentials:
-        # As the model has it, first: to read a graph takes long.
+        # Look at the model's own graph first: reading a graph takes long.
         seen = not parameters.keys().isdisjoint(ancestors([potential], blockers=others))
         if seen and depends(read([potential])):
             raise NotConjugateError(
-                f"the Potential '{potential.name}' depends on {names}: the conditional is their "
-                "prior times it, of no known family"
+                f"the Potential '{potential.name}' depends on {names}, so their conditional "
+                "distribution is of no known family"
             )
 
     children = []
@@ -95,8 +95,8 @@ def read_children(
         value = parameters[rv] if rv in parameters else read([rv])[0]
         if rv not in parameters and depends([value]):
             raise NotConjugateError(
-                f"the bounds of '{rv.name}' depend on {names}, and so does its value: its "
-                "likelihood isn't a function of its value alone"
+                f"the bounds of '{rv.name}' depend on {names}, so its value on the natural scale "
+                "changes with them"
             )
         if rv not in parameters and not depends(read(inputs)):
             continue
@@ -104,7 +104,7 @@ def read_children(
         if dist_params is None:
             raise NotConjugateError(
                 f"the distribution of '{rv.name}' ({family_name(type(rv.owner.op))}) depends on "
-                f"{names}, and isn't written in terms of parameters that can be read"
+                f"{names}, and its parameters can't be read"
             )
         child = Child(rv.name, rv.owner.op, value, tuple(read(dist_params)))
         size = (present or {}).get(rv)

@@ -48,7 +48,7 @@ class Conditional(Reading):
 
     @property
     def values(self) -> list[TensorVariable]:
-        """What stands for the values of the parameters."""
+        """The view's variables for the values of the parameters."""
         return [self.view.values[self.model.rvs_to_values[rv]] for rv in self.rvs]
 
     def split(self, draw: np.ndarray) -> list[np.ndarray]:
@@ -105,8 +105,8 @@ def _explained(rvs: Sequence[TensorVariable]) -> Iterator[None]:
         yield
     except NotConjugateError as error:
         raise NotConjugateError(
-            f"the conditional distribution of {names} given all other variables isn't one to draw "
-            f"from directly: {error}. Leave {names} to NUTS, or draw from the conditional yourself "
+            f"{names} can't be drawn directly from the conditional distribution given all other "
+            f"variables: {error}. Leave {names} to NUTS, or draw from the conditional yourself "
             "with a FunctionStep"
         ) from None
 
@@ -128,7 +128,7 @@ def _read_conditional(
         of: Family = weights.WEIGHTS
     else:
         outputs, children, of = _read_family(view, parameters, present)
-        # Of thetas, the outputs need no more than the shapes.
+        # The outputs depend on the shapes of thetas only.
         ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
     to_values = view.forward(parameters)
     outputs = rebuild(outputs, ones)

@@ -62,8 +62,8 @@ def read_residuals(children: Sequence[Child], thetas: Sequence[TensorVariable]) 
 def _read_residual(child: Child, thetas: Sequence[TensorVariable]) -> Residual:
     if not isinstance(child.op, NormalRV | LogNormalRV | MvNormalRV):
         raise NotConjugateError(
-            f"the likelihood of '{child.name}' ({child.family}), as a function of it, isn't that "
-            "of a normal mean; such are Normal, MvNormal and LogNormal"
+            f"the likelihood of '{child.name}' ({child.family}) isn't conjugate to a normal prior; "
+            "those of Normal, MvNormal and LogNormal are"
         )
     mean, spread = child.parameters
     value = pt.log(child.value) if isinstance(child.op, LogNormalRV) else child.value
@@ -76,8 +76,8 @@ def _read_residual(child: Child, thetas: Sequence[TensorVariable]) -> Residual:
         ) from None
     if not isinstance(of_spread, Independent):
         raise NotConjugateError(
-            f"{child.name_parameter(1)} depends on it: as a function of it, the density isn't that "
-            "of a normal variable"
+            f"{child.name_parameter(1)} depends on it, so the density isn't normal as a function "
+            "of it"
         )
     if isinstance(of_mean, Power) and of_mean.exponent != 1:
         raise NotConjugateError(

@@ -88,8 +88,8 @@ def find_rule(family: Family, link: Link) -> Rule:
     if pairs is None:
         known = sorted(family_name(t) for name, t in _pairs if name == family.name)
         raise NotConjugateError(
-            f"the likelihood of '{child.name}' ({child.family}), as a function of it, isn't one "
-            f"that {_a(family.name)} prior is conjugate to; such are {', '.join(known)}"
+            f"the likelihood of '{child.name}' ({child.family}) isn't conjugate to "
+            f"{_a(family.name)} prior; those of {', '.join(known)} are"
         )
     for pair in pairs:
         same_power = (pair.position, pair.power) == (link.position, relation.exponent)

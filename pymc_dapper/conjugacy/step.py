@@ -124,13 +124,13 @@ class ConjugateStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """All draws."""
+        """The compiled draws of all blocks."""
         draws = self._draws
         takes = (*draws.given.names, *draws.given.data.values)
         return [Transition(draws.draw, takes, tuple(draws.names))]
 
     def ordinary(self) -> int:
-        """Nothing else is ever done."""
+        """Count all iterations: each makes draws only."""
         return sys.maxsize
 
     @property

@@ -86,7 +86,7 @@ class Lookup:
 
     theta: TensorVariable
     row: TensorVariable
-    """Ints: an entry's row, the table's rows being numbered."""
+    """Ints: the number of the table's row that each entry looks up."""
 
 
 def read_weights(
@@ -97,7 +97,7 @@ def read_weights(
     Raises
     ------
     NotConjugateError
-        If they enter anything else, or its probabilities otherwise.
+        If the weights enter anything else, or the probabilities in another form.
     """
     family = read_children(view, parameters)
     names = {rv.name for rv in parameters}

@@ -33,28 +33,28 @@ def normal_mean(child):
     return build
 
 
-NOT_NORMAL = "isn't that of a normal mean; such are Normal, MvNormal and LogNormal"
+NOT_NORMAL = "isn't conjugate to a normal prior; those of Normal, MvNormal and LogNormal are"
 
 NORMAL_REFUSALS = {
     "truncated": (
         lambda mu: pm.Truncated("y", pm.Normal.dist(mu, 1), lower=0, observed=POSITIVE),
-        f"the likelihood of 'y' (TruncatedNormal), as a function of it, {NOT_NORMAL}",
+        f"the likelihood of 'y' (TruncatedNormal) {NOT_NORMAL}",
     ),
     "truncated_normal": (
         lambda mu: pm.TruncatedNormal("y", mu, 1, lower=0, observed=POSITIVE),
-        "the likelihood of 'y' (TruncatedNormal), as a function of it",
+        "the likelihood of 'y' (TruncatedNormal) isn't conjugate",
     ),
     "censored": (
         lambda mu: pm.Censored("y", pm.Normal.dist(mu, 1), lower=0, upper=None, observed=POSITIVE),
-        "the likelihood of 'y' (Censored), as a function of it",
+        "the likelihood of 'y' (Censored) isn't conjugate",
     ),
     "mixture": (
         lambda mu: pm.NormalMixture("y", [0.5, 0.5], pt.stack([mu, 1.0]), 1.0, observed=Y),
-        "the likelihood of 'y' (Mixture), as a function of it",
+        "the likelihood of 'y' (Mixture) isn't conjugate",
     ),
     "student": (
         lambda mu: pm.StudentT("y", nu=4, mu=mu, sigma=1, observed=Y),
-        "the likelihood of 'y' (StudentT), as a function of it",
+        "the likelihood of 'y' (StudentT) isn't conjugate",
     ),
     "minibatch": (
         lambda mu: pm.Normal("y", mu, 1, observed=Y, total_size=100),
@@ -62,7 +62,7 @@ NORMAL_REFUSALS = {
     ),
     "time_series": (
         lambda mu: pm.GaussianRandomWalk("y", mu, 1, init_dist=pm.Normal.dist(), observed=Y),
-        "the likelihood of 'y' (RandomWalk), as a function of it",
+        "the likelihood of 'y' (RandomWalk) isn't conjugate",
     ),
     "exponential_of_it": (
         lambda mu: pm.Normal("y", pt.exp(mu), 1, observed=Y),
@@ -109,11 +109,11 @@ NORMAL_REFUSALS = {
     ),
     "logistic_regression": (
         lambda mu: pm.Bernoulli("y", logit_p=mu * Y, observed=[0, 1, 1, 0]),
-        "the likelihood of 'y' (Bernoulli), as a function of it",
+        "the likelihood of 'y' (Bernoulli) isn't conjugate",
     ),
     "potential": (
         lambda mu: pm.Potential("soft", -(mu**4)),
-        "the Potential 'soft' depends on 'mu': the conditional is their prior times it",
+        "the Potential 'soft' depends on 'mu', so their conditional distribution",
     ),
     "several_children_one_wrong": (
         lambda mu: [
@@ -128,7 +128,7 @@ NORMAL_REFUSALS = {
     ),
     "bounds": (
         lambda mu: pm.Uniform("y", mu, mu + 1),
-        "the bounds of 'y' depend on 'mu', and so does its value",
+        "the bounds of 'y' depend on 'mu', so its value on the natural scale changes",
     ),
 }
 
@@ -138,7 +138,7 @@ def test_a_normal_parameter_is_refused_where(name):
     child, *messages = NORMAL_REFUSALS[name]
     refuse(
         normal_mean(child),
-        "the conditional distribution of 'mu' given all other variables",
+        "'mu' can't be drawn directly from the conditional distribution given all other variables",
         "Leave 'mu' to NUTS, or draw from the conditional yourself with a FunctionStep",
         *messages,
     )
@@ -172,7 +172,7 @@ def slope_and_latent_covariate():
     ],
 )
 def test_products_of_what_is_drawn_jointly(build, which):
-    refuse(build, f"the conditional distribution of {which}", "multiplies it with itself")
+    refuse(build, f"{which} can't be drawn directly", "multiplies it with itself")
 
 
 def test_factors_of_a_product_may_be_drawn_one_after_the_other():
@@ -328,8 +328,8 @@ REFUSALS = {
     mixed_probability: "the p of 'x' (Bernoulli) is a sum that contains 'p'",
     complementary_probability: "the p of 'x' (Bernoulli) isn't c * p^k with a constant k: the "
     "operation Clip",
-    beta_of_a_categorical: "the likelihood of 'x' (Poisson), as a function of it, isn't one that a "
-    "Beta prior is conjugate to; such are Bernoulli, Binomial, Geometric, NegativeBinomial",
+    beta_of_a_categorical: "the likelihood of 'x' (Poisson) isn't conjugate to a Beta prior; "
+    "those of Bernoulli, Binomial, Geometric, NegativeBinomial are",
     uniform_elsewhere: "its prior is Uniform, which is conjugate on [0, 1] only",
     gamma_on_an_sd: "the sd of 'y' (Normal) is s; a Gamma prior is conjugate where the sd of 'y' "
     "(Normal) is c * s^-0.5",
@@ -346,11 +346,11 @@ REFUSALS = {
     rates_by_covariate: "raises it to a power that isn't one constant number",
     root_of_a_rate: "the mean of 'y' (Poisson) is a^0.5; a Gamma prior is conjugate where the mean "
     "of 'y' (Poisson) is c * a",
-    upper_bound_of_observed: "the likelihood of 'y' (Uniform), as a function of it",
-    upper_bound_of_latent: "the bounds of 'y' depend on 'a', and so does its value",
+    upper_bound_of_observed: "the likelihood of 'y' (Uniform) isn't conjugate",
+    upper_bound_of_latent: "the bounds of 'y' depend on 'a', so its value on the natural",
     hidden_behind_bounds: "the bounds of 'y' depend on 'a'",
-    dirichlet_entry: "the likelihood of 'x' (Bernoulli), as a function of it, isn't one that a "
-    "Dirichlet prior is conjugate to; such are Categorical, Multinomial",
+    dirichlet_entry: "the likelihood of 'x' (Bernoulli) isn't conjugate to a Dirichlet prior; "
+    "those of Categorical, Multinomial are",
     dirichlet_mixed: "the p of 'x' (Categorical) is a sum that contains 'p'",
     dirichlet_in_another_order_of_operations: "the p of 'x' (Categorical) isn't c * p^k",
     discrete: "its prior (Poisson) belongs to no conjugate family",

@@ -1,10 +1,10 @@
 """Draws of weights of categories, in compiled code.
 
-For what they are, see `pymc_dapper.conjugacy.weights`. Entries that look up the same rows and chose
-the same are taken as one, of so many *times*. Then a draw has three parts. An exponential variable
-is drawn for each entry. Weights are drawn given these, table by table, or mirrored; those that
-nearly all have chosen also move with these variables. At last, weights move together where
-probabilities stay as they are, or nearly so.
+For what they are, see `pymc_dapper.conjugacy.weights`. Entries that look up the same rows and have
+the same category count as one entry, ``times`` as often. A draw has three parts. First, an
+exponential variable is drawn for each entry. Then weights are drawn given these, table by table, or
+mirrored; weights that nearly all entries have chosen also move together with these variables.
+Finally, weights move together in ways that change probabilities little or not at all.
 
 Yu, Y., and Meng, X.-L. (2011). To center or not to center: that is not the question. Journal of
 Computational and Graphical Statistics 20(3).
@@ -108,12 +108,12 @@ def mirrored(y: float, shape: float, uniform: float) -> float:
 def redrawn(
     shape: float, more: float, less: float, most: float, normal: float, uniform: float
 ) -> float:
-    """Draw the factor of a weight, which is 1 now, from a density that it enters twice.
+    """Draw the factor of a weight, now 1, from a density with terms in the factor and its inverse.
 
     Its logarithm y has the log-density shape * y - more * exp(y) - less * exp(-y). It is drawn from
     a normal distribution of the same mode and curvature there (independence Metropolis). The factor
-    stays if the curvature isn't below ``most``, or the density is too skew. Neither depends on
-    where the factor is.
+    stays at 1 if the curvature isn't below ``most``, or the density is too skew. Neither condition
+    depends on the present factor.
     """
     curvature = np.sqrt(shape**2 + 4 * more * less)
     if not FEW < curvature < most:
@@ -133,15 +133,16 @@ def draw_row(
 ) -> None:  # fmt: skip
     """Draw the weights of a row, one after the other; the other arguments are for all rows.
 
-    Given the exponential variables, a weight is gamma. If nearly all who look it up chose it, it
-    moves little in this way: its spread is that of a count of all of them. So it is moved again
-    given other variables: each exponential variable times the product of what was chosen
-    (interweaving, Yu and Meng 2011). Those who didn't choose it hold it down, and those who chose
-    it hold it up, each as far as their choice was open.
+    Given the exponential variables, a weight is gamma. If nearly all entries that look it up chose
+    its category, such a draw moves it little: its spread is that of a count of all of them. So the
+    weight is moved again, with other variables held fixed: each exponential variable times the
+    product of the weights that its entry chose (interweaving, Yu and Meng 2011). Then entries of
+    other categories pull it down, and entries that chose it pull it up, the less certain their
+    choice, the more.
 
     ``exposures`` are sums of exponential variables times products, by what was chosen and category.
-    ``factors`` get what a weight is moved by the second time. The exponential variables of those
-    who chose it are to be divided by it.
+    ``factors`` get the factor of a weight's second move. The caller divides the exponential
+    variables of entries that chose the weight by it.
     """
     for c in range(len(exposures)):
         j, old = row + c, weights[row + c]
@@ -155,7 +156,7 @@ def draw_row(
         most = counts[j] / 2
         if most <= FEW:
             continue
-        exposures[c, c] = 0.0  # what chose it has no say, and no later weight asks for it
+        exposures[c, c] = 0.0  # not in the sums below, nor needed later
         more, less = rates[j] * weights[j] + exposures[:, c].sum(), exposures[c].sum()
         by = redrawn(shapes[j], more, less, most, normals[j], uniforms[2 * j + 1])
         exposures[:, c] *= by
