@@ -1,4 +1,4 @@
-"""Random numbers for kernels: from a generator, or from where one lies.
+"""Random numbers for kernels: from a generator, or from the address of one.
 
 The draws are NumPy's. Where a kernel is handed a generator, numba has NumPy's algorithms; where it
 is handed an address (`accelerate.generators`), NumPy's own functions are called.
@@ -52,9 +52,9 @@ def _beta(rng, a, b, _lowered_by=None):  # type: ignore[no-untyped-def]
 
 
 def _filling(method: str, by_address: str, one: Callable[[Any], float]) -> Callable[..., None]:
-    """Make what fills an array as a method of NumPy's generators does.
+    """Make a kernel that fills an array as a method of NumPy's generators does.
 
-    Of a generator, a number that stands for a width, and the array, as all kernels that draw.
+    It takes a generator, a number in place of a width, and the array, as all kernels that draw do.
     """
     lowered_by = f"{by_address} {LOWERED_BY}"  # or two of a method would have one key
 

@@ -32,7 +32,7 @@ IN_TURN: dict[type[ps.ScalarOp], np.ufunc] = {
     ps.OR: np.bitwise_or,
     ps.XOR: np.bitwise_xor,
 }
-"""Operations of any number of operands, by NumPy's of two."""
+"""NumPy's functions of two operands, for operations with any number of operands."""
 
 type Cell = list[Any]
 """Stores the value of a variable as long as it is needed."""
@@ -42,7 +42,7 @@ type Evaluation = Callable[[list[Any], list[Cell]], Any]
 
 @node_rewriter([Elemwise])
 def in_two(_: Any, node: Apply) -> list[Variable] | None:
-    """Add many arrays, or multiply them, as twice half of them: for PyTensor's own Python."""
+    """Split a sum or product of many arrays into two halves: PyTensor's Python takes few."""
     if node.nin < NUMPY_OPERANDS or type(node.op.scalar_op) not in IN_TURN:
         return None
     operands, half = [cast(x, node.outputs[0].type.dtype) for x in node.inputs], node.nin // 2
@@ -111,7 +111,7 @@ class Evaluated:
             return [x.data]
         shared = getattr(x.tag, "stands_for", x)
         if not isinstance(shared, SharedVariable):
-            raise ValueError(f"{x} isn't given, and what is to be evaluated depends on it")
+            raise ValueError(f"the graph depends on {x}, which isn't given")
         cell: Cell = [None]
         self._shared.append((shared, cell))
         return cell

@@ -20,8 +20,8 @@ class Drawn(KernelOp):
     """Random numbers from a generator, drawn by a kernel.
 
     Inputs are the generator, the number of draws, and vectors of float64. Outputs are the
-    generator, and a vector. What draws after it takes that output: so it is known what is drawn
-    first.
+    generator, and a vector. The next draw takes the output generator as its input, which fixes the
+    order of draws.
 
     Parameters
     ----------
@@ -119,10 +119,10 @@ def _generator_at(op: GeneratorAt) -> Callable:
 def by_address(
     inputs: Sequence[Variable], outputs: Sequence[Variable]
 ) -> tuple[list[Variable], list[Variable]]:
-    """Have a function take addresses in the place of generators, if all draws are of ours.
+    """Make a function take addresses instead of generators, if all its draws are by our operations.
 
-    Operations of ours say so by an attribute ``by_address``. What numba can't draw itself it hands
-    to Python, which needs the generator.
+    Our operations have an attribute ``by_address``. Draws that numba hands to Python need the
+    generator.
     """
     taking = [
         node.op

@@ -26,7 +26,7 @@ try:
     from pytensor.tensor import _as_tensor_variable as as_tensor_by_type
 except ImportError as error:
     raise ImportError(
-        f"pymc_dapper can't do without what PyMC {version('pymc')} or PyTensor "
+        f"pymc_dapper needs a name that PyMC {version('pymc')} or PyTensor "
         f"{version('pytensor')} has changed: {error}. It is tested with PyMC 6.3.1 to 6.4.0 and "
         "PyTensor 3.3.6 to 3.3.8: install these"
     ) from error

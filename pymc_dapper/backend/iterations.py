@@ -36,7 +36,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Transition:
-    """A function that each iteration calls: it keeps the posterior, or draws numbers for another.
+    """A function that each iteration calls: a move, or a draw of random numbers for a later move.
 
     It is called as ``function(rng, *takes) -> (*moves, *tells, *others)``.
     """
@@ -45,23 +45,23 @@ class Transition:
     takes: tuple[Any, ...]
     """Names of variables, and constants."""
     moves: tuple[str, ...]
-    """Names of the variables that it returns. Those that a point doesn't have are for functions
-    after it, or for nobody."""
+    """Names of the variables that it returns. If a point doesn't have one, later functions may take
+    it, or nothing uses it."""
     tells: tuple[tuple[tuple[int, ...], str], ...] = ()
-    """Shape and type of each array that is told of each iteration."""
+    """Shape and type of each array that the function reports for each iteration."""
     draws: bool = True
     """Whether it takes a generator."""
     may_stay: bool = False
-    """Whether variables stay as they are if what it tells first has only zeros after the first
+    """Whether variables stay as they are if its first reported array has only zeros after the first
     number."""
 
 
 class Iterations:
     """Calls functions in turn, over and over, and writes down what they return.
 
-    The functions are called by their addresses. So their machine code is the one that Python calls,
-    which gives the same numbers; and the loop's own depends on their signatures alone, so that
-    models that are alike share it.
+    The functions are called by their addresses. So the loop runs the same machine code that Python
+    calls, with the same numbers. The loop's own machine code depends on their signatures alone, so
+    similar models share it.
 
     Parameters
     ----------
@@ -111,8 +111,8 @@ class Iterations:
     ) -> tuple[list[list[np.ndarray]], list[list[np.ndarray]]]:
         """Make n iterations, each transition with its generator.
 
-        Returns n values of each variable; and what each function tells, arrays with a row for each
-        iteration.
+        Returns n values of each variable, and the arrays that each function reports, with a row for
+        each iteration.
         """
         room = _room(n, transitions, point)
         flat = [x.reshape(len(x), prod(x.shape[1:])) if x.ndim > 2 else x for x in room]
@@ -132,7 +132,7 @@ class Iterations:
 
 @contextmanager
 def _interrupt_waits() -> Iterator[None]:
-    """Heed an interrupt at the end: while it finds out types or makes arrays, numba may lose it."""
+    """Delay an interrupt until the end: numba may lose it while it finds types or makes arrays."""
     handler, came = signal.getsignal(signal.SIGINT), list[Any]()
     if not callable(handler) or current_thread() is not main_thread():
         yield
@@ -158,7 +158,7 @@ def _values(point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
 def _room(
     n: int, transitions: Sequence[Transition], point: Mapping[str, np.ndarray]
 ) -> list[np.ndarray]:
-    """Make arrays for all but the last values of each variable, and for what is told."""
+    """Make arrays for all but the last values of each variable, and for reported arrays."""
     told = chain.from_iterable(each.tells for each in transitions)
     return [
         *(np.empty((n - 1, *x.shape), x.dtype) for x in point.values()),

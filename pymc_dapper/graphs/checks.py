@@ -85,9 +85,9 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
 def check_parameters(model: Model) -> None:
     """Refuse a model in which known parameters of a distribution leave it no value.
 
-    Refused, too, are some truncated laws of whole numbers, geometric ones among them. PyMC takes
-    their draws for real numbers between bounds, and never reaches a bound. So are Potentials, and
-    distributions, of random draws that are no variables of the model.
+    Some truncated laws of whole numbers, such as geometric ones, are refused, too: PyMC takes their
+    draws for real numbers between bounds, and never reaches a bound. Potentials and distributions
+    are refused if they depend on random draws that are no variables of the model.
 
     Raises
     ------

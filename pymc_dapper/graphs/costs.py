@@ -10,10 +10,11 @@ from pytensor.graph import FunctionGraph, Variable
 from pytensor.scalar import math as special
 
 ENTRY = 0.3
-"""An entry that an operation makes: between a sum, of which several are made at a time, and a
-logarithm. Most moves have few logarithms, and ten times as many sums."""
+"""Cost of an entry of an operation's output. It lies between that of a sum, of which several are
+computed at a time, and that of a logarithm. Most moves have few logarithms, and ten times as many
+sums."""
 ITERATED = 500.0
-"""An incomplete gamma or beta function, or its inverse: computed by a series or a search."""
+"""Cost of an incomplete gamma or beta function, or its inverse: by a series or a search."""
 
 SERIES = (
     *(special.GammaInc, special.GammaIncC, special.GammaIncInv, special.GammaIncCInv),

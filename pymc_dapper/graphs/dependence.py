@@ -42,8 +42,8 @@ def seen_by_each(model: Model) -> list[set[Variable]]:
 
     A Potential, or a release added by a mechanism's ``observe``, depends on them directly, not
     through the distributions of other variables. Variables on which only the noise scale depends
-    are parameters. So are those of a Potential of answers of integrated or counted records, but for
-    the counts.
+    are parameters. If records are integrated out or counted, the variables in the Potential of
+    their answers are parameters, too, except the counts.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]
     out = answers_of_records(model)

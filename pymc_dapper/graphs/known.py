@@ -41,7 +41,7 @@ def known_value(variable: Variable) -> np.ndarray | None:
 
 
 def _whose_values_count(variable: Variable) -> Sequence[Variable]:
-    """Return what a variable is computed from, but for what only its shape matters of."""
+    """Return the inputs whose values, not only shapes, determine a variable's value."""
     node = variable.owner
     if node is None or ops.only_measures(node):
         return ()
@@ -50,7 +50,7 @@ def _whose_values_count(variable: Variable) -> Sequence[Variable]:
 
 
 def _is_evaluated_alone(variable: Variable) -> bool:
-    """Whether a variable needs no shapes of others, and no checks on the way."""
+    """Whether a variable can be evaluated by itself: from constants alone, without checks."""
     if not all(isinstance(x, Constant) for x in graph_inputs([variable])):
         return False
     checks = (isinstance(node.op, CheckAndRaise) for node in io_toposort([], [variable]))

@@ -221,7 +221,7 @@ class Reading:
 
 
 def _taken_branch(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable] | None:
-    """Return the branch that a condition takes that is known, such as an odd number of records."""
+    """Return the branch that a known condition takes, such as that of an odd number of records."""
     # The module of IfElse depends on the version of PyTensor.
     condition = known_value(inputs[0]) if type(node.op).__name__ == "IfElse" else None
     if condition is None:
@@ -231,7 +231,7 @@ def _taken_branch(node: Apply, inputs: Sequence[Variable]) -> Sequence[Variable]
 
 
 def _as_numbers(node: Apply, inputs: list[Variable]) -> list[Variable]:
-    """Make numbers of booleans that are added to a number: the sum of booleans alone is "or".
+    """Convert booleans in a sum with numbers to numbers: the sum of booleans alone is "or".
 
     PyTensor drops a 0 from sums such as Python's ``sum(x > cut for cut in cuts)``, and its type.
     """

@@ -30,10 +30,11 @@ NOT_NEEDED = (
 """Rewrites that join operations, or have them overwrite arrays."""
 
 AFTER_MERGING = 0.05
-"""When parts that are alike are found: once nothing is computed twice, before other rewrites."""
+"""Position of the search for equal parts: after merging of what is computed twice, before other
+rewrites."""
 
 AFTER_STABILISING = 1.6
-"""When quotients have been recognised as `Softmax`."""
+"""Position after the rewrites that recognise quotients as `Softmax`."""
 
 
 class OneFunctionLinker(NumbaLinker):
@@ -58,9 +59,9 @@ class OneFunctionLinker(NumbaLinker):
 
 @node_rewriter([Softmax])
 def softmax_of_differences(_: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Write softmax(x - max(x)) as softmax(x), which takes the maximum off itself.
+    """Write softmax(x - max(x)) as softmax(x), which subtracts the maximum itself.
 
-    PyMC has it so for probabilities that add up to 1.
+    PyMC writes the former for probabilities that add up to 1.
     """
     match node.inputs[0].owner_op_and_inputs:
         case Elemwise(Sub()), x, largest:

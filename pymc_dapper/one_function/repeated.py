@@ -61,7 +61,7 @@ class Part(Op):
 
 
 class CallParts(GraphRewriter):
-    """Rewrites each part of a graph that is alike with others once, and calls it."""
+    """Rewrites one of several equal parts of a graph, and replaces each of them by a call."""
 
     def __init__(self, rewrite: Callable[[FunctionGraph], Any]):
         self._rewrite = rewrite

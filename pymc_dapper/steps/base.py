@@ -191,19 +191,19 @@ class Step(BlockedStep):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """An iteration as compiled functions; none if it changes nothing, or is something else."""
+        """An iteration as compiled functions; none if it changes nothing, or needs more."""
         return ()
 
     def ordinary(self) -> int:
-        """For how many iterations from here on the step is its transitions, and nothing else."""
+        """Count the next iterations in which the step makes its transitions and nothing else."""
         return 0
 
     def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
-        """Make the statistics of n such iterations, of arrays with a row for each."""
+        """Make the statistics of n such iterations from reported arrays, a row for each."""
         return [{} for _ in range(n)]
 
     def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
-        """Count n iterations that weren't made by :meth:`step`, and what they told."""
+        """Count n iterations that :meth:`step` didn't make; ``told`` are their reports."""
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain: use its generator, forget tuning, read shared data.

@@ -79,7 +79,7 @@ def given_function(kernel: Any, function: Any, of: Any, signature: Any, key: str
 
 
 def passing(kernel: Any, *functions: Any) -> tuple[Any, ...]:
-    """Return a kernel that functions are passed to, and these as it takes them.
+    """Return a kernel to which functions can be passed, and the functions as it takes them.
 
     A function passed as numba passes it would be known by its address in this process, so nothing
     could be kept on disk. If its type can't identify it, the kernel is inlined.
@@ -100,7 +100,7 @@ def _passed_by_type() -> bool:
 
 
 def load_kernels(function: Any) -> None:
-    """Have the kernels in memory that a function calls and that are compiled by themselves."""
+    """Load the separately compiled kernels that a function calls."""
     for cell in function.py_func.__closure__ or ():
         external = getattr(cell.cell_contents, "external", None)
         if external is not None:

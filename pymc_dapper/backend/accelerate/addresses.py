@@ -37,7 +37,7 @@ from pymc_dapper.backend.accelerate.deferred_libraries import outermost
 from pymc_dapper.backend.accelerate.external import ExternalKernel, written_out
 
 LOWERED_BY = sha256(Path(__file__).read_bytes()).hexdigest()
-"""Identifies how this module has functions called."""
+"""Identifies this module's way of calling functions."""
 
 
 class Address(types.Type):

@@ -56,7 +56,7 @@ LOOKED = kept.LOOKED | {
     "numba.core.dispatcher:Dispatcher.add_overload": {"3cd1a5150786"},
     "numba.core.dispatcher:Dispatcher.compile": {"0ab4aee15e79"},
 }
-"""How the code looks that this was written for: the same in numba 0.63 to 0.68."""
+"""Digests of numba's code for which this was written: the same in numba 0.63 to 0.68."""
 
 ENVIRONMENT = "_ZN08NumbaEnv"
 """Prefix of the variables in which machine code looks for its function's globals."""
@@ -81,7 +81,7 @@ class DeferredLibrary(JITCodeLibrary):
     def __init__(self, codegen: Any, name: str):
         super().__init__(codegen, name)
         self.wrappers: list[Callable[[], None]] = []
-        """Write functions by which Python and C call this one; left to do until it is complete."""
+        """They write the functions by which Python and C call this one, once it is complete."""
 
     def add_linking_library(self, library: Any) -> None:
         """Record the called function without linking it."""
@@ -92,7 +92,7 @@ class DeferredLibrary(JITCodeLibrary):
         self._linking_libraries.append(library)
 
     def _ensure_finalized(self) -> None:
-        with global_compiler_lock:  # whoever asks; numba takes it for complete, and has no lock
+        with global_compiler_lock:  # numba asks without a lock, as it takes it for complete
             super()._ensure_finalized()
 
     def finalize(self) -> None:

@@ -1,4 +1,4 @@
-"""Generators that compiled code is handed by their addresses, and NumPy's functions that draw.
+"""Compiled code takes generators by their addresses, and draws by NumPy's own functions.
 
 Whenever numba is passed a generator, it looks up the addresses of the generator's functions in
 Python: that takes 8 microseconds, as long as 800 draws. It also compiles drawing functions for each
@@ -39,7 +39,7 @@ if MISSING:
 
 
 def address_of(rng: np.random.Generator) -> int:
-    """Tell where a generator lies: for as long as it is there."""
+    """Return a generator's address, which holds as long as the generator exists."""
     return rng.bit_generator.ctypes.bit_generator.value
 
 
@@ -57,7 +57,7 @@ def number_by(name: str, n_parameters: int) -> Any:
 
 
 def numbers_by(name: str) -> Any:
-    """Make what calls a function of NumPy's that fills an array; without a name, numba's."""
+    """Make a function that fills an array by a NumPy function; without a name, by numba's."""
     of = types.none(types.uint64, types.float64[::1])
 
     def codegen(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -102,7 +102,7 @@ def _normals(address, n, out):  # type: ignore[no-untyped-def]
 
 
 NORMALS = f"pymc_dapper_normals_{sha256(Path(__file__).read_bytes()).hexdigest()}"
-"""What machine code refers to that function by."""
+"""The symbol by which machine code refers to that function."""
 _kept = cfunc(types.void(types.uintp, types.intp, types.CPointer(types.float64)), cache=True)(
     _normals
 )

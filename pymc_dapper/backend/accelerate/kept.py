@@ -16,7 +16,7 @@ LOOKED = {
     "numba.core.caching:Cache._load_overload": {"8cb8c1d9749f"},
     "numba.core.caching:Cache._save_overload": {"cfe1bb44a316"},
 }
-"""How the code looks that this was written for."""
+"""Digests of numba's code for which this was written."""
 
 
 KIND = "with digest"

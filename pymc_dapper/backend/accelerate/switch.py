@@ -75,7 +75,7 @@ def found() -> dict[str, Any]:
             modules[name] = None
             missing.append(f"{name} ({unlike[0]})")
     if missing:
-        _tell(f"they rely on what has changed in another library: {'; '.join(missing)}")
+        _tell(f"they rely on code that has changed in another library: {'; '.join(missing)}")
     return modules
 
 

@@ -1,4 +1,4 @@
-"""What a factor requires exactly: linear sums of counts that are zero, or else it is -inf."""
+"""Equations that a factor requires: linear sums of counts that must be zero, or else it is -inf."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -28,7 +28,7 @@ COMPARISONS = (ps.EQ, ps.NEQ, ps.LT, ps.LE)
 
 
 def compares(counts: Sequence[Variable], graph: Variable) -> bool:
-    """Whether a graph compares something, without which it requires nothing of counts."""
+    """Whether a graph has a comparison. Without one, it requires no equation."""
     nodes = io_toposort(list(counts), [graph])
     return any(isinstance(ops.scalar_of(node), COMPARISONS) for node in nodes)
 
@@ -88,7 +88,7 @@ def _within(node: Apply, size: Entrywise) -> Equalities:
 
 
 def required(node: Apply, entries: Sequence[Role]) -> tuple[LinearEntries, ...]:
-    """Return what must be zero, or else an operation's result has an entry of -inf."""
+    """Return sums that must be zero, or else an operation's result has an entry of -inf."""
     match ops.scalar_of(node):
         case ps.Add() | ps.Cast() | ps.Identity():
             return tuple(rows for each in entries for rows in requires(each))
@@ -120,7 +120,7 @@ def still_required(node: Apply, roles: Sequence[Role]) -> tuple[LinearEntries, .
 
 
 def requires(role: Role) -> tuple[LinearEntries, ...]:
-    """Return what must be zero, or else the sum of a variable is -inf."""
+    """Return sums that must be zero, or else the sum of a variable's entries is -inf."""
     if isinstance(role, Entrywise | Mixed):
         return role.requires
     if isinstance(role, Reduced) and role.kind == "add":
@@ -129,7 +129,7 @@ def requires(role: Role) -> tuple[LinearEntries, ...]:
 
 
 def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
-    """Return what is zero if a condition is true everywhere, or false everywhere."""
+    """Return sums that are zero if a condition is true everywhere, or false everywhere."""
     if isinstance(condition, Entrywise):
         terms = [condition]
     elif isinstance(condition, Reduced) and condition.kind == ("and" if if_true else "or"):

@@ -36,7 +36,7 @@ class LinearEntries:
     offset: TensorVariable
     """Shape (size,): the values if all counts are zero."""
     tolerance: float = 0.0
-    """Where they are said to be zero: how far from it they may be."""
+    """If they are required to be zero: how far from zero they may be."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,8 @@ class Entrywise(Role):
     fixed: dict[Variable, TensorVariable]
     """The fixed vectors of length size, by the function's scalars."""
     equalities: tuple[tuple[LinearEntries, bool], ...] = ()
-    """For a truth value: what is zero where it is true (True), and where it is false (False)."""
+    """For a truth value: functions that are zero where it is true (True), or where it is false
+    (False)."""
     requires: tuple[LinearEntries, ...] = ()
     """The entries are -inf if one of these isn't zero."""
 
