@@ -146,7 +146,7 @@ def _start(known: Known, prior: Prior, likely: np.ndarray) -> np.ndarray:
     matrix = sparse.csr_array(sparse.vstack([*exact, each]))
     found = nearest_counts(matrix, (low, high), likely)
     if found is None:
-        raise ValueError("total: no table has all sums that are known, and is within the prior")
+        raise ValueError("total: no table within the prior has all sums that are known")
     return found
 
 

@@ -123,9 +123,9 @@ def _check_cells_again(queries: Sequence[Query], groups: Sequence[np.ndarray]) -
         both, one, other = _overlaps(groups[k], groups[j])
         if np.any((both == one) & (both == other)):
             raise ValueError(
-                f"'{queries[k].name}' and '{queries[j].name}' are both about some of the same "
-                f"cells, which {type(queries[k].mechanism).__name__} changes alike each time: they "
-                "are one observation. Leave one of them out"
+                f"'{queries[k].name}' and '{queries[j].name}' have cells in common. "
+                f"{type(queries[k].mechanism).__name__} changes a cell in the same way each time, "
+                "so they are one observation. Leave one of them out"
             )
 
 

@@ -563,8 +563,8 @@ def check_alike(budgets: Iterable[_Budget]) -> None:
         if other.neighbours != first.neighbours:
             changed, moved = sorted((first, other), key=lambda one: one.neighbours == "add_remove")
             raise ValueError(
-                f"budgets for different neighbours don't go together: {changed} and {moved}. What "
-                "the latter promises if one person changes is its .to_replace()"
+                f"budgets for different neighbours don't go together: {changed} and {moved}. "
+                "Convert the latter by .to_replace(): its promise if one person changes"
             )
 
 
@@ -591,9 +591,9 @@ def needed(budget: _Budget, sensitivity: Any, norm: Norm, owner: str) -> Any:
         return one.among(budget.neighbours)
     if one.neighbours != budget.neighbours:
         raise ValueError(
-            f"sensitivity is for neighbours of which {CHANGE[one.neighbours]}, but the budget is "
-            f"{budget}. Say the same in both: {budget._shown('.6g', one.neighbours)}, or the "
-            f"statistic with neighbours={str(budget.neighbours)!r}"
+            f"sensitivity holds if {CHANGE[one.neighbours]}, but the budget is {budget}. Use the "
+            f"same neighbours for both: {budget._shown('.6g', one.neighbours)}, or the statistic "
+            f"with neighbours={str(budget.neighbours)!r}"
         )
     return one
 
@@ -627,8 +627,8 @@ def check_replace(budget: _Budget, owner: str, why: str) -> None:
     """Refuse a budget for added or removed records if nothing is known to keep it."""
     if budget.neighbours != "replace":
         raise ValueError(
-            f"{owner} keeps no budget for neighbours of which {CHANGE[budget.neighbours]}, got "
-            f"{budget}: {why}. Give a budget with neighbours='replace'"
+            f"{owner} keeps no budget if {CHANGE[budget.neighbours]}, got {budget}: {why}. Give a "
+            "budget with neighbours='replace'"
         )
 
 

@@ -170,8 +170,8 @@ def _budget_of(idata: Any) -> tuple[Budget | None, str]:
     if releases.other_factors:
         names = ", ".join(f"'{name}'" for name in releases.other_factors)
         return None, (
-            f"There is no floor: the records also enter {names}, which isn't a mechanism that says "
-            "its budget. If it is one, pass the budget of all releases together."
+            f"There is no floor: the records also enter {names}, and it isn't known to be a "
+            "mechanism with a budget. If it is one, pass the budget of all releases together."
         )
     nameless = [name for name, budget in releases.budgets.items() if budget is None]
     if nameless:

@@ -544,9 +544,9 @@ def positive(name: str, value: ArrayLike) -> np.ndarray:
     """Check that a noise scale, or each of an array of them, is positive and finite."""
     if isinstance(value, Variable):
         raise TypeError(
-            f"{name} must be known, got {checks.shown(value)}, which is symbolic. Of an unknown "
-            "scale can be the noise of LaplaceMechanism, GaussianMechanism and their discrete "
-            "versions: LaplaceMechanism(scale), with a scale that has a prior"
+            f"{name} must be known, got {checks.shown(value)}, which is symbolic. Only "
+            "LaplaceMechanism, GaussianMechanism and their discrete versions take an unknown "
+            "scale: LaplaceMechanism(scale), with a scale that has a prior"
         )
     if isinstance(value, Budget):
         raise TypeError(

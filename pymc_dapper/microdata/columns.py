@@ -114,14 +114,13 @@ def read_columns(release: Any, n: Any) -> Columns:
             labels.setdefault(column, tuple(range(size)))
             if size < 2:
                 raise ValueError(
-                    f"'{query.name}': everybody is in the one category that '{column}' has, which "
-                    "tells nothing: leave that axis out"
+                    f"'{query.name}': '{column}' has only one category: leave that axis out"
                 )
     taken = sorted({"chain", "draw", *(["n"] if n is None else [])} & set(labels))
     if taken:
         raise ValueError(
-            f"a column can't be called '{taken[0]}': what is sampled has that name, too. Rename it "
-            "in the release"
+            f"a column can't be called '{taken[0]}': the result of sampling has that name, too. "
+            "Rename it in the release"
         )
     tables = tuple(query for query in release if query.dims)
     if not tables:
@@ -136,8 +135,8 @@ def _numbers(release: Release, n: int | None) -> range:
     if n is None:
         if not known:
             raise ValueError(
-                "n: no table's total tells how many people there are, since its entries aren't "
-                "noisy counts as they are. Give n, or a bound on it in a model of your own"
+                "n: no table holds plain noisy counts, whose total would tell the number of "
+                "people. Give n, or a bound on it in a model of your own"
             )
         # All are of the same people.
         low = max(total - MOST_DEVIATIONS * spread for total, spread in known.values())

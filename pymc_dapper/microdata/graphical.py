@@ -102,8 +102,8 @@ def conditional_tables(
         if cells(column) > MOST_CELLS:
             tied = ", ".join(f"'{x}'" for x in (column, *sorted(neighbours[column])))
             raise ValueError(
-                f"{tied} were released in tables that tie them together, and a table of them all "
-                f"has {cells(column):,} cells, more than {MOST_CELLS:,}. Use "
+                f"released tables tie {tied} together, and a table of all these columns has "
+                f"{cells(column):,} cells, more than {MOST_CELLS:,}. Use "
                 "pmd.microdata.regressions, which forms no such table, or leave tables out"
             )
         eliminated[column] = given = neighbours.pop(column)

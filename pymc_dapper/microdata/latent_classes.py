@@ -67,7 +67,7 @@ def latent_classes(release: Any, *, n: int | None = None, classes: int) -> pm.Mo
     columns = read_columns(release, n)
     classes = whole_number(classes, "classes", at_least=2)
     if CLASS in columns.labels:
-        raise ValueError(f"release has a column '{CLASS}', the name of the classes: call it else")
+        raise ValueError(f"release has a column '{CLASS}', the name of the classes: rename it")
     with pm.Model(coords={CLASS: range(classes), **columns.labels}) as model:
         number = columns.add_number()
         p = pm.Dirichlet(f"p_{CLASS}", np.ones(classes), dims=CLASS)

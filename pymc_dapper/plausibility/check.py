@@ -334,15 +334,14 @@ class _KnownSums:
             if self._too_far(distance):
                 return (
                     f"the released values add up to {released.sum():.6g}, which is {distance:.0f} "
-                    f"noise standard deviations from {self._total:.6g}, what they come to in all "
-                    "data sets"
+                    f"noise standard deviations from {self._total:.6g}, the total in all data sets"
                 )
         scaled = (released - self._centre) / self._noise.deviations
         distance = float(np.linalg.norm(self._fixed @ scaled))
         if self._too_far(distance - np.sqrt(len(self._fixed))):
             return (
-                f"the released values are {distance:.0f} noise standard deviations from satisfying "
-                "the linear equations that hold in all data sets"
+                "the released values miss linear equations that hold in all data sets, by "
+                f"{distance:.0f} noise standard deviations"
             )
         return None
 

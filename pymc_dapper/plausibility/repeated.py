@@ -59,7 +59,7 @@ def check_repeated(
         how_often = f"agree once in {min(1 / chance, 1e9):,.0f} times{' or less' * (chance < 1e-9)}"
     message = (
         f"'{names[0]}' and '{names[1]}' have the same released values of the same statistic, with "
-        f"the same noise. Two that have noise of their own {how_often}. If it is one release, "
+        f"the same noise. Two releases with separate noise {how_often}. If it is one release, "
         "leave one of them out: counted twice, it seems to be more precise than it is"
     )
     if not chance:
@@ -105,17 +105,17 @@ def check_cells_again(model: Model) -> None:
         kind = type(mechanism).__name__
         if mechanism.changes_again and same:
             raise ReadingError(
-                f"{named}, which {kind} changes alike each time: they are one observation. Leave "
-                "one of them out: counted twice, it seems to be more precise than it is"
+                f"{named}. {kind} changes a cell alike each time, so they are one observation. "
+                "Leave one of them out: counted twice, it seems to be more precise than it is"
             )
         if mechanism.changes_again:
             raise ReadingError(
-                f"{named}, which {kind} changes alike each time, but they differ. They can't both "
+                f"{named}. {kind} changes a cell alike each time, but they differ. They can't both "
                 "be of these cells: look for another statistic or another table"
             )
         if same and first.size >= FEW_CELLS:
             warnings.warn(
-                f"{named}, and all of them are alike. If {kind} was applied once, they are one "
+                f"{named}, and all values are equal. If {kind} was applied once, they are one "
                 "observation: leave one of them out",
                 stacklevel=4,
             )

@@ -130,9 +130,9 @@ def check_adjusted(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldS
     origin = "" if told.exact else ", or one was computed from the others: then leave it out"
     message = (
         f"'{name}': the released values add up to exactly {what}, as {told.by}. Values with "
-        f"independent noise {how_often}: these were made consistent with the total, or "
-        "non-negative, after noise was added, and have no likelihood that is known. Use the noisy "
-        f"values from before that, which are mostly published, too{origin}"
+        f"independent noise {how_often}. So these values were made consistent with the total, or "
+        "non-negative, after noise was added, and their likelihood isn't known. Use the noisy "
+        f"values from before that step, which are mostly published, too{origin}"
     )
     if not chance:
         raise ReadingError(message)

@@ -385,7 +385,7 @@ def _shape(
             own = [axis if by_file == "detailed" else by_file]
         if by_file == "*" or not own:
             raise ValueError(
-                f"'{name}': its shape {lengths} tells '{axis}' apart, and its name not"
+                f"'{name}': its shape {lengths} distinguishes '{axis}', but its name doesn't"
             )
         if len(own) > 1:
             raise ValueError(

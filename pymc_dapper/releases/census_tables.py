@@ -106,8 +106,8 @@ def census_tables(
     n_cells = np.prod(n, dtype=int)
     if n_cells > MOST_CELLS:
         raise ValueError(
-            f"release: its queries tell {n_cells:,} cells apart, and {MOST_CELLS:,} at most are "
-            "taken. Read fewer with queries="
+            f"release: its queries distinguish {n_cells:,} cells, and {MOST_CELLS:,} at most are "
+            "allowed. Read fewer with queries="
         )
     cell = dict(zip(values, np.indices(n).reshape(len(n), n_cells), strict=True))
     geocodes, parent = _areas(release, totals, above)

@@ -270,7 +270,7 @@ class _Size:
             where = "where its prior and the room for its records end"
             remedy = f"If '{name}' isn't known to be at most {room}, raise both, and give"
         return (
-            f"the posterior of '{name}' comes near {room}, {where}: what may lie above is cut off. "
+            f"the posterior of '{name}' comes near {room}, {where}: larger values are cut off. "
             f"{remedy} {self._records} more room: a longer first axis, such as {2 * room}, and as "
             "many rows in pmd.present"
         )

@@ -82,7 +82,7 @@ def test_a_cell_whose_change_is_known_twice_is_refused(shape, dims):
     keys = pmd.CellKey({"i": [0, 1, 1], "v": [0, 0, 1], "p": [1, 0.5, 0.5]})
     one = pmd.Query("one", [3, 5], keys, "k")
     again = pmd.Query("again", np.reshape([3, 5], shape), keys, dims)
-    with pytest.raises(ValueError, match="'one' and 'again' are both about some of the same"):
+    with pytest.raises(ValueError, match="'one' and 'again' have cells in common"):
         joint_table([one, again], {})
     total = pmd.Query("total", 8, keys, ())
     assert joint_table([one, total], {}).size == 2

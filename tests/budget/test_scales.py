@@ -258,9 +258,9 @@ def test_a_sensitivity_for_other_neighbours_than_the_budget_is_refused(scale, sp
 def test_the_refusal_names_both_ways_out():
     sensitivity = counts([0, 1], 2, neighbours="add_remove").sensitivity
     message = (
-        r"sensitivity is for neighbours of which one person joins or leaves, but the budget is "
-        r"PureDP\(epsilon=1, one person changes\)\. Say the same in both: PureDP\(epsilon=1, "
-        r"neighbours='add_remove'\), or the statistic with neighbours='replace'"
+        r"sensitivity holds if one person joins or leaves, but the budget is PureDP\(epsilon=1, "
+        r"one person changes\)\. Use the same neighbours for both: "
+        r"PureDP\(epsilon=1, neighbours='add_remove'\), or the statistic with neighbours='replace'"
     )
     with pytest.raises(ValueError, match=message):
         laplace_scale(PureDP(1), sensitivity=sensitivity)

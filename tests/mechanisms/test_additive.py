@@ -267,7 +267,7 @@ def test_a_mechanism_keeps_to_the_neighbours_of_its_budget(kind, budget, options
     assert mechanism.privacy_loss(sensitivity=of["add_remove"]).neighbours == "add_remove"
     assert mechanism.privacy_loss(sensitivity=of["replace"]).neighbours == "replace"
     for other, sensitivity in [(budget, of["add_remove"]), (moved, of["replace"])]:
-        with pytest.raises(ValueError, match="Say the same in both"):
+        with pytest.raises(ValueError, match="Use the same neighbours for both"):
             kind.calibrate(other, sensitivity=sensitivity, **options)
 
 

@@ -191,8 +191,8 @@ def test_a_seed_that_is_none_is_refused():
     [
         (
             lambda: NoisyMaxMechanism(pt.scalar("s"), 3),
-            r"scale must be known, got a TensorVariable 's', which is symbolic\. Of an unknown "
-            r"scale can be the noise of LaplaceMechanism",
+            r"scale must be known, got a TensorVariable 's', which is symbolic\. "
+            r"Only LaplaceMechanism, GaussianMechanism",
         ),
         (
             lambda: GaussianMechanism(ZCDP(0.5)),

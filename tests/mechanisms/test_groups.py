@@ -46,7 +46,7 @@ def test_groups_of_records_have_noise_of_their_own_sensitivity(kind, budget):
         kind.calibrate(budget, sensitivity=[])
     # Groups for one and the same neighbours.
     moved = clamped_sum([1, 2], 0, 3, neighbours="add_remove").sensitivity
-    with pytest.raises(ValueError, match="for neighbours of which one person joins or leaves"):
+    with pytest.raises(ValueError, match="sensitivity holds if one person joins or leaves"):
         kind.calibrate(budget, sensitivity=[[moved], [groups[1][0]]])
     with pytest.raises(ValueError, match="different neighbours"):
         mechanism.privacy_loss(sensitivity=[[moved], [groups[1][0]]])

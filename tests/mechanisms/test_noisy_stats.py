@@ -431,7 +431,7 @@ def test_an_impossible_release_is_refused(how, released, message):
         (
             lambda m: NoisyStats.calibrate(PureDP(1, neighbours="add_remove"), n=9),
             ValueError,
-            "NoisyStats keeps no budget for neighbours of which one person joins or leaves",
+            "NoisyStats keeps no budget if one person joins or leaves",
         ),
         (lambda m: m.statistic(X[:9], Y[:9]), ValueError, "for n=12 records, got 9"),
         (lambda m: m.statistic(pt.ones(9), pt.ones(9)), ValueError, "for n=12 records, got 9"),

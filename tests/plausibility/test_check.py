@@ -34,7 +34,7 @@ def test_proportions_in_the_place_of_counts_are_noticed(way):
         released = np.array([1.0, 0.0, 0.0, 0.0])  # each of them at a limit, or within reach
         check(applicants(way, released))
         return
-    with pytest.warns(UserWarning, match="add up to 0.995, .* from 400, what they come to in all"):
+    with pytest.warns(UserWarning, match="add up to 0.995, .* from 400, the total in all"):
         check(applicants(way, RELEASED / 400))
 
 
@@ -164,7 +164,7 @@ def test_margins_that_contradict_each_other_are_noticed():
         cells = table.reshape((2, 2))
         margins = pt.concatenate([cells.sum(axis=0), cells.sum(axis=1)])
         pmd.GaussianMechanism(1.0).potential("privacy", margins, released=[40.0, 90, 10, 60])
-    with pytest.warns(UserWarning, match="from satisfying the linear equations"):
+    with pytest.warns(UserWarning, match="miss linear equations that hold in all data sets, by 30"):
         check(model, "table", "the counts")
 
 

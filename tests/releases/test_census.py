@@ -93,7 +93,7 @@ def changed(rows, k, **cells):
         ({"variance": None}, "'state: total': variance"),
         ({"value": [1, 2]}, "'state: total': a row must have 1 noisy counts"),
         ({"value": [1.5]}, "'state: total': .*releases integers"),
-        ({"query_shape": [1, 2, 1, 1]}, "'state: total': its shape .* tells 'votingage' apart"),
+        ({"query_shape": [1, 2, 1, 1]}, "'state: total': its shape .* distinguishes 'votingage'"),
         ({"query_shape": [1, 1]}, "'state: total': its shape must have a length for each of"),
         ({"query_name": "hispanic_dpq"}, "'state: hispanic': its shape isn't the same in all rows"),
         ({"geocode": 1}, "must be strings"),
@@ -156,7 +156,7 @@ def test_classes_are_of_the_axis_of_their_attribute_whatever_the_order_of_names(
     ("change", "attributes", "message"),
     [
         ({"query_shape": [3, 1, 4, 1, 1]}, "dhc", "'relgq_4_groups' has 4 classes, and its shape"),
-        ({"relgq": "*"}, "dhc", "tells 'relgq' apart, and its name not"),
+        ({"relgq": "*"}, "dhc", "distinguishes 'relgq', but its name doesn't"),
         ({"relgq": "relgq"}, "dhc", "'relgq' has 42 classes"),
         ({"query_name": "a * b"}, list("vwxyz"), "isn't known which attributes 'a', 'b' are"),
         ({}, "P.L. 94-171", "attributes must be 'redistricting' or 'dhc'"),

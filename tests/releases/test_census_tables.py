@@ -175,7 +175,7 @@ def test_more_cells_than_can_be_taken_are_refused():
     shape, noise = (1, 42, 2, 116, 2, 63), pmd.DiscreteGaussianMechanism(2.0)
     dims = ("county", "relgq", "sex", "age", "hispanic", "cenrace")
     query = pmd.Query("county: detailed", np.zeros(shape, int), noise, dims, {"county": ["1"]})
-    with pytest.raises(ValueError, match="tell 1,227,744 cells apart, and 32,768 at most"):
+    with pytest.raises(ValueError, match="distinguish 1,227,744 cells, and 32,768 at most"):
         census_tables(pmd.Release([query]), attributes="dhc")
 
 

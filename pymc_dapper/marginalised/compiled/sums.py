@@ -73,7 +73,7 @@ class CompiledSums:
         if 2 * tables[-1].size > LARGEST_TABLES:
             raise refused(
                 name_cells(self.reading.noise, faults == 0),
-                "noise leaves too many of their values open to go through all of them each time",
+                "noise leaves too many of their values possible to sum over each time",
             )
         for shared, table in zip(self.tables, tables, strict=True):
             shared.set_value(table, borrow=True)
@@ -89,9 +89,7 @@ class CompiledSums:
         names = name_cells(self.reading.noise, faults == faults.max())
         factors = ", ".join(f"'{name}'" for name in self.reading.factors)
         if faults.max() == TOO_WIDE:
-            return refused(
-                names, f"{factors} leaves too many of their values open to go through all of them"
-            )
+            return refused(names, f"{factors} leaves too many of their values possible to sum over")
         if faults.max() == NOT_CONCAVE:
             return refused(
                 names, f"the log-density of {factors} isn't concave in them, and may have two peaks"
