@@ -28,7 +28,7 @@ def check_generated(model: Model) -> None:
             raise ReadingError(
                 f"'{name}' isn't known, and other variables depend on its published value, after "
                 f"{rules.removeprefix('.')}. Generate the noisy value without these rules, and "
-                "write in the model what they do to it"
+                "write in the model what the rules do to it"
             )
 
 

@@ -31,5 +31,5 @@ def test_a_noisy_value_that_is_not_published_may_be_generated_but_without_rules(
         return find_latent(model, None, model["count"]).counts
 
     assert [x.name for x in ratio(pmd.LaplaceMechanism(2.0))] == ["count"]
-    with pytest.raises(ReadingError, match=r"'below' isn't known.*by rounded\(5\). Generate"):
+    with pytest.raises(ReadingError, match=r"'below' isn't known.*after rounded\(5\). Generate"):
         ratio(pmd.LaplaceMechanism(2.0).rounded(5))

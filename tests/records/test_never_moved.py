@@ -49,7 +49,7 @@ STUCK = {
 def test_records_that_cannot_move_by_themselves_are_named_with_what_holds_them(says):
     told = message(bernoulli(says), [0, 1, 1, 0])
     assert told.startswith("DapperStep: 4 of 4 records of 'x' never moved while tuning")
-    assert "impossible by 'known'" in told
+    assert "ruled out by 'known'" in told
     assert "state them with pmd.invariant" in told
 
 
