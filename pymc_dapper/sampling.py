@@ -50,7 +50,7 @@ REMEDIES = {
         "start + pt.cumsum(scale * z)"
     ),
 }
-"""What to write in the place of variables that NUTS finds hard to move."""
+"""How to rewrite variables that NUTS moves badly, by kind."""
 
 
 def _checked(draws: object, given: Mapping[str, Any], model: pm.Model) -> int:

@@ -1,4 +1,4 @@
-"""How a variable of a model's graph depends on a parameter: not, by a power, or linearly.
+"""How a graph's variable depends on a parameter: not at all, by a power, or linearly.
 
 One small rule per operation, as for records (:mod:`pymc_dapper.records.reading.rules`). A relation
 without a rule isn't conjugate: nothing is guessed from numbers.

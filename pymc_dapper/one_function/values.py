@@ -14,7 +14,7 @@ from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.scalars import converted, literal
 
 Length = int | str
-"""Of an axis: a number, or the name of one."""
+"""Length of an axis: a number, or the name of one."""
 Index = Sequence[Term]
 
 SMALL = 16

@@ -9,7 +9,7 @@ tables are those of a hidden tree (running intersection; Lauritzen 1996, Graphic
 from collections.abc import Collection, Iterable
 
 Given = tuple[tuple[int, ...], ...]
-"""Of each variable: the earlier ones that it is counted together with, by their numbers."""
+"""For each variable, the numbers of the earlier ones that it is counted together with."""
 
 
 def given_of(n_variables: int, together: Iterable[Collection[int]]) -> Given:

@@ -129,18 +129,18 @@ class TableReading:
     supports: tuple[range, ...]
     """The values of each."""
     chances: tuple[TensorVariable | None, ...]
-    """Of each variable with the values 0 and 1: the probability of 1; None for others."""
+    """For each variable with the values 0 and 1, the probability of 1; None for others."""
     probabilities: tuple[TensorVariable, ...]
-    """Of each variable: the probabilities of its values, shape (number of values,) or (n, ...)."""
+    """For each variable, the probabilities of its values: shape (number of values,) or (n, ...)."""
     read: ReadInTerms
     """Rewrites graphs of the model in terms of placeholders."""
     seen: dict[Variable, SumGraph]
-    """What depends on sums, by the model's variable: Potentials, Deterministics, parameters of
+    """Functions of sums, by the model's variable: Potentials, Deterministics, parameters of
     observed variables, and statistics of mechanisms."""
     answers: dict[str, TensorVariable]
     """Factors with a value for each record, by name."""
     given: Given
-    """Of each variable: the earlier ones that it is counted together with, by their numbers."""
+    """For each variable, the numbers of the earlier ones that it is counted together with."""
     rows: DistinctRows
     """The distinct rows of public data."""
     public: tuple[PublicArray, ...] = ()

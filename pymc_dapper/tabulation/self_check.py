@@ -19,7 +19,7 @@ from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import TableReading, cell_values
 
 MOST_ENTRIES = 1_000_000
-"""Of records times values, or of an array in the model: with more, the model isn't evaluated."""
+"""Most records times values, and most entries of an array, with which a model is evaluated."""
 
 SPREAD = 10
 """Number of random tables, at each of some parameters, that show whether all are possible."""
@@ -92,7 +92,8 @@ def is_evaluated_soon(reading: TableReading) -> bool:
     seen = [*model.potentials, *model.deterministics]
     seen += [x for rv in model.observed_RVs for x in rv.owner.inputs]
     shapes = [getattr(x.type, "shape", ()) for x in ancestors(reading.read(seen))]
-    # Each value of a variable is looked at; each joint one, where records are integrated out.
+    # The check evaluates each value of a variable, or each joint value if records are integrated
+    # out.
     of_each = list(map(len, reading.supports))
     of_records = reading.n * (max(of_each) if reading.sums else prod(of_each))
     return max(of_records, *(prod(k or 1 for k in shape) for shape in shapes)) <= MOST_ENTRIES

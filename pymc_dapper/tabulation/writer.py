@@ -371,8 +371,8 @@ class _Writer:
         Returns
         -------
         list of (TensorVariable or None)
-            Of each variable: the probabilities of its values, given those that it is counted with
-            and all answers. None if its prior has them.
+            For each variable, the probabilities of its values, given those that it is counted with
+            and all answers. None if they are the prior's.
         TensorVariable
             The log-likelihood of all answers.
         """

@@ -488,4 +488,4 @@ def in_order(
 
 
 AHEAD = 64
-"""Tasks that wait in an executor, at most."""
+"""Most tasks that wait in an executor."""

@@ -206,7 +206,7 @@ def claim(file: Path, mine: dict[str, Any], there: str) -> None:
     file : Path
         Where it is written.
     mine : dict
-        What the run is made of, by names that the user knows; as JSON has it.
+        The contents of the run, by names that the user knows, in JSON's types.
     there : str
         Begins the message: which directory has results of what.
 

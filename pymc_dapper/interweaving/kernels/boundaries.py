@@ -70,7 +70,7 @@ class People(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """What moved people change; filled for each place that a boundary tries."""
+    """The changes that moved people make; filled for each place that a boundary tries."""
 
     of_cells: np.ndarray
     """Shape (number of cells,): by how much each cell's count changes."""

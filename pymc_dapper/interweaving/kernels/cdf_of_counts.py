@@ -146,7 +146,7 @@ class OfCounts(NamedTuple):
     """
 
     cdf: Callable[[float, int, float, float], float]
-    """Of a count; for large ones."""
+    """Cumulative probability of a large count."""
     noise: Callable[[float, float, int, float, float], float]
     """Point in the cdf's step at a count k, F(k - 1) + uniform * p(k), of the count and of a number
     in [0, 1); nan if the parameters are impossible, or the step isn't known."""

@@ -203,7 +203,7 @@ def _categorical(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
 
 
 def _few_categories(n: int) -> RecordMap:
-    """Compare with one category after another: without an array that has them for each record."""
+    """Compare with the categories one by one, without an array of all categories per record."""
 
     def at(parameters: Parameters) -> tuple[list[TensorVariable], list[TensorVariable]]:
         [p] = parameters
@@ -250,7 +250,7 @@ COUNTS = (laws.PoissonRV, laws.BinomialRV, laws.NegBinomialRV)
 
 @record_map.register(MixtureRV)
 def _with_more_zeros(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    """Of zero-inflated counts, u is the counts' own, above a step for the zeros that are added."""
+    """Map zero-inflated counts: u is that of the counts, above a step for the added zeros."""
     point, counts = (x.owner for x in node.inputs[-2:])
     inflated = len(node.inputs) == 4 and isinstance(point.op, DiracDeltaRV)
     if not (inflated and isinstance(counts.op, COUNTS) and known_value(point.inputs[-1]) == 0):

@@ -81,7 +81,7 @@ def read_frame(
         at = {noise_of.get(x, x): new[x] for x in framed}
         followed = rebuild(reading.moved_records, at)
         new |= dict(zip(noise_of, followed, strict=True))
-        # Their prior, which would show it, is left out.
+        # The records' prior is left out of the log-density, so its validity is checked here.
         rvs = [view.model[name] for name in reading.names(reading.records)]
         finite = (pt.isfinite(x).all() for x in followed)
         possible = reduce(pt.and_, finite, possible & prior_is_valid(view, rvs, new))
