@@ -67,9 +67,10 @@ def assign_steps(
     - :class:`InterweaveStep` also moves the continuous parameters of the records, together with the
       records, so that the chain mixes at small privacy budgets. If all records are integrated out
       (:func:`tabulate`), it takes up to 16 parameters alone. A second one moves parameters of a
-      hierarchy together with vectors, such as means of groups, whose scale depends on them. If
-      records are people of several columns, each drawn by a Dirichlet table and counted in noisy
-      tables, ``BoundaryStep`` does this for them.
+      hierarchy together with vectors, such as means of groups, whose scale depends on them.
+      Others move parameters together with a vector that is added to them, such as a level with
+      deviations from it. If records are people of several columns, each drawn by a Dirichlet
+      table and counted in noisy tables, ``BoundaryStep`` does this for them.
     - ``pm.sample`` chooses the steps of the rest: discrete parameters.
 
     Parameters

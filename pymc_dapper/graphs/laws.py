@@ -14,7 +14,7 @@ from pymc.distributions.censored import CensoredRV
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pymc.distributions.distribution import DiracDeltaRV
 from pymc.distributions.mixture import MixtureRV
-from pymc.distributions.timeseries import RandomWalkRV
+from pymc.distributions.timeseries import AutoRegressiveRV, RandomWalkRV
 from pymc.distributions.truncated import TruncatedRV
 from pytensor.graph import Apply, Constant, Op, Variable, ancestors
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
@@ -47,6 +47,8 @@ def has_density(node: Apply | None) -> bool:
     match node.op:
         case MixtureRV() | RandomWalkRV():
             return all(has_density(law.owner) for law in _made_of(node))
+        case AutoRegressiveRV():
+            return has_density(node.inputs[2].owner)  # its start; innovations are normal
         case TruncatedRV():
             return has_density(_truncated(node))
         case CustomSymbolicDistRV():

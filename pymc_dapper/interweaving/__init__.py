@@ -1,7 +1,7 @@
 """Moves of parameters together with the records, with the records' noise held fixed.
 
 ``docs/evidence/interweaving.md`` says what the moves are and why they are exact. `reading` gives
-the log-density of the parameters with the noise held fixed, a `NonCentredModel`. It has five
+the log-density of the parameters with the noise held fixed, a `NonCentredModel`. It has six
 sources:
 
 - `reading.model`: the records' prior, written as a function of noise.
@@ -9,6 +9,7 @@ sources:
   conditional distribution.
 - `reading.conditional_noise`: for real numbers of which something is observed, their law given
   this.
+- `reading.sums`: for a vector that is added to parameters, their sum in the place of noise.
 - `reading.frame`: an affine group move. The records' mean and covariance move as well, so the
   log-density holds the records' prior and a volume element.
 - `reading.frame` again, for the mean and covariance of the noise. This needs maps with standard

@@ -62,6 +62,9 @@ class InterweaveStep(Step):
     distribution held fixed. The same holds for normal records with a public measurement, such as w
     ~ Normal(a + b * x, s). Parameters of the measurement move, too.
 
+    A vector of real numbers that is added to parameters, such as deviations to a level, follows
+    them with the sum held fixed, unless its own law depends on them. Its prior then decides, too.
+
     If released sums are nearly exact, this isn't enough. If tuning then finds a long memory of
     parameters or sums, parameters also move together with the records' frame (their mean and the
     Cholesky factor of their covariance), with the standardised records held fixed. This affine

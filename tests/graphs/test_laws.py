@@ -48,6 +48,10 @@ def walk(innovation):
     return pm.RandomWalk.dist(init_dist=NORMAL(), innovation_dist=innovation, steps=4)
 
 
+def series(start):
+    return pm.AR.dist([0.5], 1.0, init_dist=start, steps=4)
+
+
 class Own(pm.Continuous):
     """A user's own distribution."""
 
@@ -73,6 +77,7 @@ DENSE = {
     "custom of another law": custom(lambda z: z.T),
     "custom of a truncated law": custom_of_truncated(),
     "random walk": walk(NORMAL()),
+    "autoregression": series(pm.Normal.dist(size=1)),
 }
 CLIPPED = {
     "censored": (pm.Censored.dist(NORMAL(), lower=-1, upper=2), -1, 2),
@@ -104,6 +109,7 @@ NEITHER = {
     "a density by hand": by_hand(),
     "draws made by a graph, a density by hand": custom(lambda z: z, logp=lambda x, mu: -(x**2)),
     "a walk in whole steps": walk(POISSON(3)),
+    "a series from a point": series(pm.DiracDelta.dist(0.0, size=1)),
 }
 
 

@@ -7,6 +7,7 @@ Monte Carlo for Bayesian computation", Biometrika 87).
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 
 import pytensor.tensor as pt
@@ -17,6 +18,7 @@ from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.interweaving.reading.maps import parameters_of
 
@@ -29,11 +31,13 @@ def find_sums(
     """Find the vectors that are added to other parameters, and these; the longest one follows."""
     sizes = {rv: prod(_value(view, rv).type.shape) for rv in parameters}
     found: list[tuple[TensorVariable, list[TensorVariable]]] = []
-    for rv in sorted(parameters, key=lambda rv: -sizes[rv]):
-        taken, law = {x for follower, movers in found for x in (follower, *movers)}, _law(view, rv)
+    for rv in sorted(filter(partial(_may_follow, view), parameters), key=lambda rv: -sizes[rv]):
+        if any(rv in movers for _, movers in found):
+            continue
+        law = _law(view, rv)
         others = [x for x in parameters if x is not rv and sizes[x] <= sizes[rv]]
         others = [x for x in others if _value(view, x) not in law]
-        rest = None if rv in taken else rest_of_sum(view, rv, others)
+        rest = rest_of_sum(view, rv, others)
         if rest is not None:
             inputs = view.values_in([rest])
             found.append((rv, [x for x in others if _value(view, x) in inputs]))
@@ -49,9 +53,7 @@ def rest_of_sum(
     parameters. What else depends on the vector doesn't matter: a move counts all factors.
     """
     value, own = _value(view, rv), {_value(view, x) for x in parameters}
-    if not own.isdisjoint(_law(view, rv)) or view.model.rvs_to_transforms[rv] is not None:
-        return None
-    if not value.type.ndim or not value.dtype.startswith("float"):
+    if not (_may_follow(view, rv) and own.isdisjoint(_law(view, rv))):
         return None
     factors = view.dependent_factors([view.model.rvs_to_values[rv]])
     # A sum comes after the sums that are terms of it.
@@ -76,6 +78,12 @@ def rest_of_sum(
 
 def _value(view: ModelView, rv: TensorVariable) -> TensorVariable:
     return view.values[view.model.rvs_to_values[rv]]
+
+
+def _may_follow(view: ModelView, rv: TensorVariable) -> bool:
+    """Whether a variable is a vector of real numbers without bounds and without point masses."""
+    is_bounded = view.model.rvs_to_transforms[rv] is not None
+    return rv.type.ndim > 0 and has_density(rv.owner) and not is_bounded
 
 
 def _law(view: ModelView, rv: TensorVariable) -> tuple[TensorVariable, ...]:

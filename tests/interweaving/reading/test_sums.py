@@ -35,6 +35,10 @@ SUMS = {
         [("four", ["mu", "two"])],
     ),
     "a product": (lambda m: m["mu"] * m["four"], []),
+    "point masses": (
+        lambda m: m["mu"] + pm.Censored("clipped", pm.Normal.dist(), lower=0, upper=None, shape=4),
+        [],
+    ),
     "a difference of logarithms": (lambda m: pt.log(m["scale"]) + m["positive"], []),
     "its own mean": (lambda m: m["centre"] + m["around"], []),
     "two scalars": (lambda m: m["mu"] + m["scale"], []),
