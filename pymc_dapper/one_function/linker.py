@@ -4,14 +4,9 @@ from typing import Any
 
 from pytensor import config
 from pytensor.compile.mode import Mode
-from pytensor.graph import Apply, FunctionGraph, RewriteDatabaseQuery, Variable, node_rewriter
-from pytensor.graph.rewriting.basic import dfs_rewriter
+from pytensor.graph import FunctionGraph, RewriteDatabaseQuery
 from pytensor.link.numba.dispatch.basic import numba_njit
 from pytensor.link.numba.linker import NumbaLinker
-from pytensor.scalar import Sub
-from pytensor.tensor.elemwise import DimShuffle, Elemwise
-from pytensor.tensor.math import Max
-from pytensor.tensor.special import Softmax
 
 from pymc_dapper.backend.accelerate import outermost
 from pymc_dapper.one_function.repeated import CallParts
@@ -32,9 +27,6 @@ NOT_NEEDED = (
 AFTER_MERGING = 0.05
 """Position of the search for equal parts: after merging of what is computed twice, before other
 rewrites."""
-
-AFTER_STABILISING = 1.6
-"""Position after the rewrites that recognise quotients as `Softmax`."""
 
 
 class OneFunctionLinker(NumbaLinker):
@@ -57,22 +49,6 @@ class OneFunctionLinker(NumbaLinker):
         )
 
 
-@node_rewriter([Softmax])
-def softmax_of_differences(_: FunctionGraph, node: Apply) -> list[Variable] | None:
-    """Write softmax(x - max(x)) as softmax(x), which subtracts the maximum itself.
-
-    PyMC writes the former for probabilities that add up to 1.
-    """
-    match node.inputs[0].owner_op_and_inputs:
-        case Elemwise(Sub()), x, largest:
-            match largest.owner_op_and_inputs:
-                case DimShuffle(), reduced:
-                    match reduced.owner_op_and_inputs:
-                        case Max(axis=axis), of if of is x and axis == node.op.axis:
-                            return [node.op(x)]
-    return None
-
-
 def _rewrite(graph: FunctionGraph) -> None:
     ONE_FUNCTION.optimizer.rewrite(graph)
 
@@ -80,4 +56,4 @@ def _rewrite(graph: FunctionGraph) -> None:
 call_parts = CallParts(_rewrite)
 ONE_FUNCTION = Mode(
     OneFunctionLinker(), RewriteDatabaseQuery(include=["fast_run", "numba"], exclude=[*NOT_NEEDED])
-).register((call_parts, AFTER_MERGING), (dfs_rewriter(softmax_of_differences), AFTER_STABILISING))
+).register((call_parts, AFTER_MERGING))
