@@ -1,7 +1,6 @@
 """Read a model in terms of the records' noise instead of the records."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -65,13 +64,11 @@ def read_non_centred(
         return conditional
     laws = laws_given_measurements(view, rvs, numbers)
     sums = _sums_held_fixed(view, parameters, [rv for rv in rvs if rv not in laws])
-    laws = {**laws, **sums}
-    moving, moved = _who_moves_whom(view, parameters, rvs, laws)
+    moving, moved = _who_moves_whom(view, parameters, rvs, {**laws, **sums})
     if not moved:
         raise ReadingError(_nothing_moves(model, everything, rvs))
     numbers = {x: seen for x, seen in numbers.items() if not set(seen.rvs).isdisjoint(moved)}
-    reading = _read_moved(view, moving, moved, numbers, laws)
-    return replace(reading, sums=tuple(rv.name for rv in moved if rv in sums))
+    return _read_moved(view, moving, moved, numbers, laws, sums)
 
 
 def _sums_held_fixed(
@@ -89,6 +86,7 @@ def _read_moved(
     moved: Sequence[TensorVariable],
     numbers: Mapping[TensorVariable, NumberedRecords],
     laws: Laws,
+    sums: Laws,
 ) -> NonCentredModel:
     """Read the records that parameters move, and the numbers of these records."""
     own, own_numbers = (tuple(view.values[x] for x in each) for each in (moving, numbers))
@@ -105,8 +103,8 @@ def _read_moved(
     there = {
         rv: new_numbers[view.values[value]] for value, seen in numbers.items() for rv in seen.rvs
     }
-    written = _write_records(view, moved, new, there, laws)
-    by_prior = [rv for rv in moved if rv not in laws]
+    written = _write_records(view, moved, new, there, {**laws, **sums})
+    by_prior = [rv for rv in moved if rv not in laws and rv not in sums]
     log_density, factors = _without_priors(view, by_prior, new | new_numbers)
     log_law = log_law_of(view, laws, moved)
     if log_law is not None:
@@ -133,6 +131,7 @@ def _read_moved(
         numbers=own_numbers,
         proposed_numbers=tuple(proposed_numbers),
         is_normal=written.is_normal,
+        sums=tuple(rv.name for rv in moved if rv in sums),
     )
 
 
