@@ -66,7 +66,7 @@ def test_decisions_are_those_by_rows():
             )
         },
         {"terms[cell] = proposed_terms[t, side]": "pass"},
-        {"places[:] = tables.starts[t]": "places[:] = 0"},
+        {"places[r] = tables.starts[t]": "places[r] = 0"},
         {
             "look_up(cells, proposed, undecided[:n_undecided], cells_of[:, :, 1])": (
                 "look_up(cells, present, undecided[:n_undecided], cells_of[:, :, 1])"
