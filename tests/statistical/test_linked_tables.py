@@ -64,6 +64,7 @@ def draws():
             cores=1,
             step=[step],
             random_seed=4,
+            var_names=["ab", "bc"],  # to record probabilities, PyMC would compile for ten seconds
             progressbar=False,
             compute_convergence_checks=False,
         ).posterior

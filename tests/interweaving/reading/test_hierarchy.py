@@ -65,6 +65,7 @@ def test_series_follow_all_parameters_of_their_laws(law, movers):
         assert [rv.name for rv in moving] == movers * found
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_a_series_with_point_masses_has_no_map_and_hinders_no_other():
     clipped = pm.Censored.dist(START, lower=0, upper=None)
     with pm.Model() as model:
@@ -80,6 +81,7 @@ def test_a_series_with_point_masses_has_no_map_and_hinders_no_other():
     assert [x.vars for x in steps if isinstance(x, InterweaveStep)][-1] == [model.rvs_to_values[s]]
 
 
+@pytest.mark.usefixtures("uncompiled")
 def test_without_a_map_no_move_is_added():
     clipped = pm.Censored.dist(START, lower=0, upper=None)
     with pm.Model() as model:
