@@ -6,6 +6,7 @@ What is in `pymc_dapper/x/y.py` is tested in `tests/x/test_y.py`. Tests of whole
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def has_code(file):
     return any(isinstance(node, functions) for node in ast.walk(ast.parse(file.read_text())))
 
 
+@cache
 def modules():
     """Modules by their path. One with an underscore is a part of its folder's others."""
     files = (file for file in PACKAGE.rglob("*.py") if not file.name.startswith("_"))

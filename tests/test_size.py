@@ -8,6 +8,7 @@ import ast
 import io
 import tokenize
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "pymc_dapper"
@@ -33,6 +34,7 @@ KERNELS = {
 """Loops that are compiled as a whole."""
 
 
+@cache
 def lines_of_code(source):
     """Line numbers that hold code."""
     docstrings = {

@@ -5,6 +5,7 @@ from dataclasses import replace
 import cloudpickle
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
 from pymc.step_methods.state import equal_dataclass_values
@@ -37,6 +38,7 @@ def step(model):
     return ConjugateStep([model["mu"], model["v"], model["p"]], model=model)
 
 
+@pytensor.config.change_flags(mode="FAST_COMPILE")  # of PyMC's own: our step is compiled
 def sample(model, step, **kwargs):
     options = {"draws": 20, "tune": 10, "chains": 2, "cores": 1, "random_seed": 5} | kwargs
     with model:
@@ -133,12 +135,14 @@ def test_it_describes_itself(step):
     assert repr(step).startswith("<ConjugateStep: mu ~ Normal, given outcome; v ~ ")
 
 
+@pytest.mark.usefixtures("in_python")
 def test_value_variables_a_single_variable_and_the_context_are_accepted(model):
     with model:
         step = ConjugateStep(model.rvs_to_values[model["p"]])
     assert [value.name for value in step.vars] == ["p_simplex__"]
 
 
+@pytest.mark.usefixtures("in_python")
 def test_unblocked_variables_get_a_step_each():
     with pm.Model() as model:
         a, b = pm.Normal("a"), pm.Normal("b")

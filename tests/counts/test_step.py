@@ -463,9 +463,9 @@ def test_messages_are_passed_again_when_data_change():
         means = []
         for released in ([[1, 9], [4, -2]], [[9, 1], [-2, 4]]):
             pm.set_data({"cells_released": released}, model=model)
-            step.setup_chain(np.random.default_rng(1), tune=0, draws=200)
+            step.setup_chain(np.random.default_rng(1), tune=0, draws=80)
             point, drawn = model.initial_point(), []
-            for _ in range(200):
+            for _ in range(80):
                 point, _ = step.step(point)
                 drawn.append(point["x"])
             means.append(np.mean(drawn, axis=0))

@@ -34,7 +34,7 @@ def model():
 @pytest.fixture(scope="module")
 def result(model):
     with model:
-        return pmd.sample(20_000, keep_records=True, interweave=False, **OPTIONS)
+        return pmd.sample(N_DRAWS // 2, keep_records=True, interweave=False, **OPTIONS)
 
 
 def autocorrelation(result, lag):
@@ -44,7 +44,7 @@ def autocorrelation(result, lag):
 
 
 # Bartlett's formula for an AR(1) with this coefficient: errors of its autocorrelations.
-N_DRAWS = 40_000
+N_DRAWS = 20_000
 LAG_ONE_ERROR = np.sqrt((1 - EXACT**2) / N_DRAWS)
 LAG_TWO_ERROR = np.sqrt((1 - EXACT**2) * (1 + 3 * EXACT**2) / N_DRAWS)
 
@@ -60,7 +60,7 @@ def test_records_that_carry_no_information_are_noticed(result, model):
     # The same draws with records from elsewhere: the fraction must not be the exact one.
     shuffled = result.copy(deep=True)
     values = shuffled["posterior"]["x"].values
-    shuffled["posterior"]["x"].values[:] = values[:, np.random.default_rng(3).permutation(20_000)]
+    shuffled["posterior"]["x"].values[:] = values[:, np.random.default_rng(3).permutation(N_DRAWS // 2)]
     found = missing_information(shuffled, model, thin=5, random_seed=1)["theta"]
     error = float(found.sel(statistic="error"))
     assert abs(float(found.sel(statistic="fraction")) - EXACT) > 4 * error
@@ -76,7 +76,7 @@ def draw_x(rng, point):
 def test_two_exact_blocks_have_the_fraction_as_their_rate(model):
     with model:
         steps = [pmd.FunctionStep([model["x"]], draw_x), pmd.ConjugateStep([model["theta"]])]
-        result = pm.sample(20_000, step=steps, **OPTIONS)
+        result = pm.sample(N_DRAWS // 2, step=steps, **OPTIONS)
     assert abs(autocorrelation(result, 1) - EXACT) < 4 * LAG_ONE_ERROR
     assert abs(autocorrelation(result, 2) - EXACT**2) < 4 * LAG_TWO_ERROR
 

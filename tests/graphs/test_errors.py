@@ -1,6 +1,7 @@
 """What readers go on after: failures of a model's graphs, and never an error of programming."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pymc_dapper
@@ -24,13 +25,21 @@ def caught(handler):
     return {ast.unparse(kind) if kind is not None else "Exception" for kind in kinds}
 
 
+@cache
+def handlers():
+    """Files of readers and steps, and the exceptions that are caught there: handler by handler."""
+    return [
+        (file.relative_to(PACKAGE).as_posix(), caught(node))
+        for folder in READERS
+        for file in sorted((PACKAGE / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ExceptHandler)
+    ]
+
+
 def places(kinds):
     """Files of readers and steps in which one of some exceptions is caught."""
-    for folder in READERS:
-        for file in sorted((PACKAGE / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.ExceptHandler) and caught(node) & kinds:
-                    yield file.relative_to(PACKAGE).as_posix()
+    return [file for file, exceptions in handlers() if exceptions & kinds]
 
 
 def test_readers_catch_what_graphs_raise_and_nothing_else():

@@ -243,7 +243,7 @@ def test_no_parameter_value_ends_a_chain():
     for tuned in (False, True):
         if tuned:
             step.stop_tuning()
-        for _ in range(5):
+        for _ in range(2):
             point, [stats] = step.step(point)
             assert stats["diverging"] is not tuned
             assert (point["growth"] == 0.1) is not tuned

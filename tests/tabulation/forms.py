@@ -549,7 +549,7 @@ def ratio_of_sums():
     return Form(model, {"x": range(2), "y": range(3)}, [0] * 4, given={"x": (), "y": ()})
 
 
-LINKED = [chain, star, ring]
+LINKED = [ring, star, chain]  # the first, in every run, has fewest data sets
 FORMS = [
     *LINKED,
     triangle,

@@ -50,6 +50,7 @@ def model_with(op):
     return model, record
 
 
+@pytest.mark.usefixtures("in_python")
 def test_an_unknown_operation_is_named_and_can_be_taught():
     model, record = model_with(Winsorise())
     with pytest.raises(pmd.UnknownOperationError, match=r"Winsorise.*register\(Winsorise\)"):
