@@ -7,7 +7,7 @@ import pytensor.sparse
 import pytensor.tensor as pt
 import scipy.sparse
 
-from pymc_dapper.reading import read_model
+from pymc_dapper.reading import FullFactor, read_model
 from pymc_dapper.records.reading.self_check import check_reading
 
 N = 7
@@ -590,11 +590,13 @@ def random_point(model, rng):
 
 
 def checked(name):
-    """A model, a point, and how the model was read."""
+    """A model, a point, and how the model was read: as its name says, and without a fault."""
     model = FORMS[name]()
     rng = np.random.default_rng(12)
     point = random_point(model, rng)
     rvs = [rv for rv in model.free_RVs if rv.name.startswith("record")][::-1]  # in any order
     reading = read_model(model, [model.rvs_to_values[rv] for rv in rvs], point)
     check_reading(reading, point)
+    assert any(isinstance(f, FullFactor) for f in reading.factors) == name.startswith("full")
+    assert not reading.proposes_conditionally
     return model, point, reading, rng
