@@ -61,7 +61,7 @@ def test_one_step_gives_the_exact_posterior_of_each_release(model, step, release
     # The step was built before the data were set.
     with model:
         pm.set_data({"released": released})
-    z, ess = deviations(sample(model, step, draws=4_000), released)
+    z, ess = deviations(sample(model, step, draws=2_500), released)
     assert ess >= 1_000
     assert max(abs(value) for value in z.values()) < 4, z
 
@@ -71,5 +71,5 @@ def test_a_mechanism_with_the_wrong_noise_is_told_from_the_exact_posterior(model
     with model:
         pm.set_data({"released": RELEASED})
     step = broken.broken_step(broken.FLATTENED)([model["record"]], model=model)
-    z, _ = deviations(sample(model, step, draws=4_000), RELEASED)
+    z, _ = deviations(sample(model, step, draws=2_500), RELEASED)
     assert max(abs(value) for value in z.values()) > 4

@@ -86,7 +86,7 @@ def in_tuning(monkeypatch):
 
 
 def test_moves_that_begin_in_tuning(clipped, in_tuning):
-    assert_agrees(run(*clipped, **in_tuning))
+    assert_agrees(run(*clipped, draws=4_000, **in_tuning))
 
 
 @pytest.mark.long
