@@ -189,12 +189,15 @@ def _at_draws(posterior: Dataset, at: np.ndarray) -> Dataset:
 
 def _new_people(model: Model, draws: Dataset, found: Latent, rng: np.random.Generator) -> Dataset:
     names = [rv.name for rv in found.records]
+    # PyMC would draw public columns anew, apart from the rows that they belong to.
+    above = set(ancestors(found.records))
+    public = {x.name: model.rvs_to_values[x].eval() for x in model.observed_RVs if x in above}
     with warnings.catch_warnings():
         # Of the release, new people have parameters alone, and these are always the posterior's.
         warnings.filterwarnings("ignore", message="The effect of Potentials|.* implicitly frozen")
         drawn = pm.sample_posterior_predictive(
             draws.drop_vars(names, errors="ignore"),
-            model=model,
+            model=pm.do(model, public) if public else model,
             var_names=names,
             random_seed=rng,
             progressbar=False,

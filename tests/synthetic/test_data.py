@@ -1,5 +1,7 @@
 """Synthetic data sets: each from its own draw of the posterior."""
 
+import warnings
+
 import numpy as np
 import pymc as pm
 import pytest
@@ -172,6 +174,21 @@ def test_people_with_covariates_are_as_many_as_they_are():
     assert len(synthetic_data(result(slope=P), model, sets=1, random_seed=1)[0]) == 3
     with pytest.raises(ValueError, match="n can't be chosen: the prior of 'x'"):
         synthetic_data(result(slope=P), model, sets=1, n=5)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_public_columns_stay_with_their_rows(missing):
+    public = np.array([0, 0, 0, 1, 1, 1])
+    known = np.ma.masked_array(public, [missing, *[False] * 5])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", pm.exceptions.ImputationWarning)
+        with pm.Model() as model:
+            x = pm.Bernoulli("x", 0.5, observed=known)
+            y = pm.Normal("y", 100.0 * x, 1, shape=6)
+            pmd.LaplaceMechanism(1).potential("release", y.sum(), released=300.0)
+    idata = result(x_unobserved=np.zeros((1, 2, 1), int), x=np.tile(public, (1, 2, 1)))
+    (people,) = synthetic_data(idata, model, sets=1, records=[y], random_seed=1)
+    assert (people["y"].round(-2) == 100 * public).all()
 
 
 def test_a_table_has_no_people():
