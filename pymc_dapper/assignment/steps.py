@@ -126,7 +126,8 @@ def assign_steps(
     Notes
     -----
     NUTS doesn't evaluate the privacy mechanism at each leapfrog step if it doesn't depend on the
-    moved variables. Its stat ``lp`` is then the log-density without the mechanism.
+    moved variables. Its stat ``lp`` is then the log-density without the mechanism; PyMC
+    leaves it at 0 if there are several steps.
 
     Examples
     --------

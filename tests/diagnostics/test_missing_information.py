@@ -60,7 +60,9 @@ def test_records_that_carry_no_information_are_noticed(result, model):
     # The same draws with records from elsewhere: the fraction must not be the exact one.
     shuffled = result.copy(deep=True)
     values = shuffled["posterior"]["x"].values
-    shuffled["posterior"]["x"].values[:] = values[:, np.random.default_rng(3).permutation(N_DRAWS // 2)]
+    shuffled["posterior"]["x"].values[:] = values[
+        :, np.random.default_rng(3).permutation(N_DRAWS // 2)
+    ]
     found = missing_information(shuffled, model, thin=5, random_seed=1)["theta"]
     error = float(found.sel(statistic="error"))
     assert abs(float(found.sel(statistic="fraction")) - EXACT) > 4 * error

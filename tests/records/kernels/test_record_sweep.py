@@ -206,8 +206,8 @@ def sweep(log_density, context, removed, added, thresholds):
     """One sweep, in Python."""
     n_records, n_sums = removed.shape
     return in_python(sweep_by_blocks)(
-        in_python(decide_by_sums), log_density, context, present, proposed, (removed, added), n_sums,
-        n_records, thresholds,
+        in_python(decide_by_sums), log_density, context, present, proposed, (removed, added),
+        n_sums, n_records, thresholds,
     )  # fmt: skip
 
 
