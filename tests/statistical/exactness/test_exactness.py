@@ -16,7 +16,7 @@ from tests.statistical.exactness.reference import REFERENCES
 
 CAUGHT = {
     "stale cached sum": ("matrix", "sums, as a whole"),
-    "acceptance ratio upside down": ("calibration", "mixed"),
+    "acceptance ratio upside down": ("calibration", "separable, decided on"),
     "one record skipped": ("matrix", "several variables"),
     "proposal from the wrong theta": ("Geweke", "separable, drawn exactly"),
     "t_i at the old theta": ("matrix", "non-centred"),
@@ -26,10 +26,11 @@ CAUGHT = {
 }
 """A test, and a form, that catches a fault soon. docs/evidence/exactness.md has them all."""
 
-IN_EVERY_RUN = "stale cached sum"
-"""For which little is compiled. Wrong proposals are told from exact ones in `test_separable.py` and
-`test_constrained_records.py`, one folder above, and a density of NUTS without its Jacobian from the
-model's in `tests/steps/test_conditional_nuts.py`."""
+IN_EVERY_RUN = "acceptance ratio upside down"
+"""In the form whose exact sampler is compiled in every run. One folder above, stale sums are told
+from fresh ones in `test_transition_matrix.py`, and wrong proposals from exact ones in
+`test_separable.py` and `test_constrained_records.py`; and a density of NUTS without its Jacobian from
+the model's in `tests/steps/test_conditional_nuts.py`."""
 
 
 READY_MADE = (
