@@ -119,7 +119,7 @@ def test_invalid_parameters_have_no_density_unless_unchecked(sigma, is_valid, ch
 
 
 def test_an_input_that_is_missing_or_misshapen_is_refused():
-    with pytest.raises(ValueError, match="x isn't given"):
+    with pytest.raises(ValueError, match="depends on x, which isn't given"):
         Evaluated([N], [X * N], check_bounds=True)
     with pytest.raises(TypeError):
         function([X * 2])(np.ones((2, 2)), *VALUES[1:])

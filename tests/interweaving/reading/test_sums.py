@@ -74,7 +74,17 @@ def test_the_longest_vector_of_a_sum_follows_what_it_is_added_to(case):
     assert [(rv.name, [x.name for x in movers]) for rv, movers in found] == SUMS[case][1]
 
 
-@pytest.mark.parametrize("case", [case for case, (_, found) in SUMS.items() if found])
+FEW = "levels and deviations", "nested"
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=() if case in FEW else pytest.mark.long)
+        for case, (_, found) in SUMS.items()
+        if found
+    ],
+)
 def test_the_change_of_the_log_density_is_that_of_the_model_with_the_jacobian(case):
     model = published(case)
     [(follower, movers), *_] = SUMS[case][1]
