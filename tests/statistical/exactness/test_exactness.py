@@ -29,8 +29,8 @@ CAUGHT = {
 IN_EVERY_RUN = "acceptance ratio upside down"
 """In the form whose exact sampler is compiled in every run. One folder above, stale sums are told
 from fresh ones in `test_transition_matrix.py`, and wrong proposals from exact ones in
-`test_separable.py` and `test_constrained_records.py`; and a density of NUTS without its Jacobian from
-the model's in `tests/steps/test_conditional_nuts.py`."""
+`test_separable.py` and `test_constrained_records.py`. A density of NUTS without its Jacobian is
+told from the model's in `tests/steps/test_conditional_nuts.py`."""
 
 
 READY_MADE = (
