@@ -170,7 +170,7 @@ def interweave_steps(
 def hierarchy_steps(
     latent: Latent, parameters: Sequence[TensorVariable], options: Mapping[str, Any]
 ) -> list[Step]:
-    """Move parameters together with the variables whose scale depends on them, and with records."""
+    """Move parameters together with vectors whose scale they are, or that are added to them."""
     continuous = [rv for rv in parameters if rv.dtype in continuous_types]
     followers, movers = find_hierarchy(latent.readings.model, continuous)
     followers = [rv for rv in followers if has_map(rv)]

@@ -199,7 +199,7 @@ class InterweaveStep(Step):
         moving = {x.name for x in (*reading.parameters, *reading.numbers)}
         self._stay = [x for x in self._moved if x.name not in moving]
         self._will_move([x for x in self._moved if x.name in moving])
-        # With room for absent records, these would be part of the frame. A sum needs none.
+        # With room for absent records, these would be part of the frame. A sum is moved by itself.
         dense = [x for x in followers if has_density(model.values_to_rvs[x].owner)]
         no_frame = reading.numbers or reading.sums
         self._framed = [] if no_frame else with_a_frame(dense, point)
@@ -272,7 +272,7 @@ class InterweaveStep(Step):
         given = "" if reading.log_law is None else ", given what is known of each,"
         moving = self._quoted((*reading.parameters, *reading.numbers))
         fixed = [f"the noise of the records{given}"] if len(reading.sums) < len(names) else []
-        fixed += [f"its sum with '{name}'" for name in reading.sums]
+        fixed += [f"the sum with '{name}'" for name in reading.sums]
         lines = [
             f"Moves {moving} with {' and '.join(fixed)} held fixed.",
             f"Records that follow: {self._quoted(reading.records)}",

@@ -1,8 +1,8 @@
 """Sums of parameters: one of the terms follows the others, and the sum is held fixed.
 
-Of an area's level and its deviations in time, data often tell the sum well, and neither term. The
-posterior is then narrow across the sum and wide along it. Moves along it leave all factors as they
-are but the priors of the terms (Liu and Sabatti, 2000, "Generalised Gibbs sampler and multigrid
+Data often determine a sum well and its terms badly, such as an area's level and its deviations in
+time. A move of the terms that keeps the sum changes their priors only, so it goes far. All other
+factors stay as they are (Liu and Sabatti, 2000, "Generalised Gibbs sampler and multigrid
 Monte Carlo for Bayesian computation", Biometrika 87).
 """
 
@@ -99,12 +99,12 @@ def _terms(node: Apply) -> list[TensorVariable]:
 
 
 def _selected_from(x: TensorVariable) -> Variable | None:
-    """Return what entries are taken of, or None."""
+    """Return the array whose entries an expression selects, or None."""
     return x.owner.inputs[0] if x.owner and isinstance(x.owner.op, SELECTS) else None
 
 
 def _fits(x: TensorVariable, shape: Sequence[int | None]) -> bool:
-    """Whether an array is one number, or has the shape but for axes of length 1."""
+    """Whether an array is one number, or broadcasts to the shape with as many axes."""
     if prod(n or 0 for n in x.type.shape) == 1:
         return True
     return x.type.ndim == len(shape) and all(

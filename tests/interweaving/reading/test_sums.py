@@ -120,7 +120,7 @@ def test_a_step_says_which_sum_it_holds_fixed():
         pmd.DiscreteGaussianMechanism(2.0).potential("s", events, released=[20, 18, 25, 22, 21])
     [step] = hierarchy_steps(find_latent(model, None, None), [level, weeks], {"model": model})
     assert step.describe().splitlines() == [
-        "Moves 'level' with its sum with 'weeks' held fixed.",
+        "Moves 'level' with the sum with 'weeks' held fixed.",
         "Records that follow: 'weeks'",
         "Factors that decide on a move: 'level', 'weeks', 'events'",
         "Begins if tuning mixes poorly without",
