@@ -30,6 +30,11 @@ REACH = 64
 """Blocks give each other fewer people than this at once."""
 SCALES = 7
 """Up to 2**(SCALES - 1) people come or go at once."""
+ONE = np.int64(1)
+"""One person."""
+OUTSIDE = np.int64(-1)
+"""No block, or no cell."""
+# Of type int64, as all other numbers below: numba compiles a function anew for 1, -1 and int16.
 
 
 @njit
@@ -54,11 +59,11 @@ def pick(tables: Tables, row: int, u: float) -> int:
     """Return the cell of the person of a row with number u, which is below the total."""
     left = int(u)
     for k in range(tables.occupied[row] - 1):
-        cell = tables.cells[row, k]
+        cell = np.int64(tables.cells[row, k])
         left -= tables.counts[row, cell]
         if left < 0:
             return cell
-    return tables.cells[row, tables.occupied[row] - 1]
+    return np.int64(tables.cells[row, tables.occupied[row] - 1])
 
 
 @njit
@@ -142,11 +147,11 @@ def move(fixed: Fixed, residual: np.ndarray, b1: int, b2: int, c: int, n: int) -
     while a1 != a2:
         if a2 < 0 or (a1 >= 0 and fixed.depth[a1] >= fixed.depth[a2]):
             gain += -np.inf if fixed.exact[a1] else 0.0
-            gain += shift(fixed, residual, a1, c, -1, n)
+            gain += shift(fixed, residual, a1, c, OUTSIDE, n)
             a1 = fixed.parent[a1]
         else:
             gain += -np.inf if fixed.exact[a2] else 0.0
-            gain += shift(fixed, residual, a2, -1, c, n)
+            gain += shift(fixed, residual, a2, OUTSIDE, c, n)
             a2 = fixed.parent[a2]
     return gain
 
@@ -224,11 +229,11 @@ def recast(rng: np.random.Generator, fixed: Fixed, state: State, g: int, c1: int
         while left >= people.counts[b, c1]:
             left -= people.counts[b, c1]
             b += 1
-        gain += between(fixed, state, b, c1, c2, 1, top)
+        gain += between(fixed, state, b, c1, c2, ONE, top)
         blocks[k] = b
     if not accept(rng, gain):
         for k in range(n):
-            between(fixed, state, blocks[k], c1, c2, -1, top)
+            between(fixed, state, blocks[k], c1, c2, -ONE, top)
         return 1
     add(groups, g, c1, -n)
     add(groups, g, c2, n)
@@ -263,20 +268,21 @@ def swap(rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int,
     gain = 0.0
     if g1 != g2:
         for g, gone, come in ((g1, c1, c2), (g2, c2, c1)):
-            add(groups, g, gone, -1)
-            gain += log_urn(fixed, groups, g, come, 1) - log_urn(fixed, groups, g, gone, 1)
-            add(groups, g, gone, 1)
+            add(groups, g, gone, -ONE)
+            gain += log_urn(fixed, groups, g, come, ONE) - log_urn(fixed, groups, g, gone, ONE)
+            add(groups, g, gone, ONE)
         if gain == -np.inf:
             return False
-    gain += between(fixed, state, b1, c1, c2, 1, top) + between(fixed, state, b2, c2, c1, 1, top)
+    gain += between(fixed, state, b1, c1, c2, ONE, top)
+    gain += between(fixed, state, b2, c2, c1, ONE, top)
     if not accept(rng, gain):
-        between(fixed, state, b1, c1, c2, -1, top)
-        between(fixed, state, b2, c2, c1, -1, top)
+        between(fixed, state, b1, c1, c2, -ONE, top)
+        between(fixed, state, b2, c2, c1, -ONE, top)
         return False
-    add(groups, g1, c1, -1)
-    add(groups, g1, c2, 1)
-    add(groups, g2, c2, -1)
-    add(groups, g2, c1, 1)
+    add(groups, g1, c1, -ONE)
+    add(groups, g1, c2, ONE)
+    add(groups, g2, c2, -ONE)
+    add(groups, g2, c1, ONE)
     return True
 
 
@@ -286,8 +292,8 @@ def take(rng: np.random.Generator, people: Tables, b: int, n: int) -> None:
     hand = people.total.size - 1
     for _ in range(n):
         c = pick(people, b, rng.random() * people.total[b])
-        add(people, b, c, -1)
-        add(people, hand, c, 1)
+        add(people, b, c, -ONE)
+        add(people, hand, c, ONE)
 
 
 @njit
@@ -295,8 +301,8 @@ def put(people: Tables, row: int) -> None:
     """Put all people of the last row into another one, or outside of the tree if that is -1."""
     hand = people.total.size - 1
     while people.occupied[hand]:
-        c = people.cells[hand, people.occupied[hand] - 1]
-        n = people.counts[hand, c]
+        c = np.int64(people.cells[hand, people.occupied[hand] - 1])
+        n = np.int64(people.counts[hand, c])
         if row >= 0:
             add(people, row, c, n)
         add(people, hand, c, -n)
@@ -362,8 +368,8 @@ def give(
         gain += math.lgamma(one + n) - math.lgamma(one)
         gain -= math.lgamma(other + n) - math.lgamma(other)
     for k in range(people.occupied[hand]):
-        c = people.cells[hand, k]
-        m = people.counts[hand, c]
+        c = np.int64(people.cells[hand, k])
+        m = np.int64(people.counts[hand, c])
         if g1 != g2:
             add(groups, g1, c, -m)
             gain += log_urn(fixed, groups, g2, c, m) - log_urn(fixed, groups, g1, c, m)
@@ -373,8 +379,8 @@ def give(
         put(people, b2)
         return True
     for k in range(people.occupied[hand]):
-        c = people.cells[hand, k]
-        m = people.counts[hand, c]
+        c = np.int64(people.cells[hand, k])
+        m = np.int64(people.counts[hand, c])
         add(groups, g1, c, m)
         add(groups, g2, c, -m)
         move(fixed, residual, b1, b2, c, -m)
@@ -396,23 +402,23 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
     else:
         for _ in range(n):
             c = newcomer(rng, fixed, groups, g)
-            add(groups, g, c, 1)
-            add(people, hand, c, 1)
+            add(groups, g, c, ONE)
+            add(people, hand, c, ONE)
     sign = 1 if n > 0 else -1
     for k in range(people.occupied[hand]):
-        c = people.cells[hand, k]
-        m = sign * people.counts[hand, c]
-        gain += move(fixed, state.residual, -1, b, c, m)
+        c = np.int64(people.cells[hand, k])
+        m = sign * np.int64(people.counts[hand, c])
+        gain += move(fixed, state.residual, OUTSIDE, b, c, m)
         if n < 0:
             add(groups, g, c, m)
     accepted = accept(rng, gain)
     if not accepted:
         for k in range(people.occupied[hand]):
-            c = people.cells[hand, k]
-            m = sign * people.counts[hand, c]
-            move(fixed, state.residual, -1, b, c, -m)
+            c = np.int64(people.cells[hand, k])
+            m = sign * np.int64(people.counts[hand, c])
+            move(fixed, state.residual, OUTSIDE, b, c, -m)
             add(groups, g, c, -m)
-    put(people, b if accepted == (n > 0) else -1)
+    put(people, b if accepted == (n > 0) else OUTSIDE)
     return accepted
 
 
@@ -475,7 +481,7 @@ def sweep(
         for _ in range(visits * (fixed.end[area] - fixed.begin[area]) if is_open else 0):
             one, other = of_person(rng, fixed, state, g), of_person(rng, fixed, state, g)
             made[GIVE, 0] += 1
-            made[GIVE, 1] += give(rng, fixed, state, one, other, True)
+            made[GIVE, 1] += give(rng, fixed, state, one, other, np.True_)
     for b in range(fixed.leaf.size):
         # The number of swaps stays the same, since swaps don't change totals.
         is_shut = moves.on[SWAP] and fixed.depth[moves.lid[b]] > 0
@@ -487,7 +493,7 @@ def sweep(
             if moves.on[GIVE]:
                 other = block_of(rng, fixed, within(rng, fixed, fixed.leaf[b]))
                 made[GIVE, 0] += 1
-                made[GIVE, 1] += give(rng, fixed, state, b, other, False)
+                made[GIVE, 1] += give(rng, fixed, state, b, other, np.False_)
             if moves.on[RESIZE]:
                 n = 1 + int(rng.random() * (1 << int(rng.random() * SCALES)))
                 made[RESIZE, 0] += 1
@@ -502,7 +508,7 @@ def settle(
     for k in range(blocks.size):
         add(state.people, blocks[k], cells[k], n[k])
         add(state.groups, fixed.group[blocks[k]], cells[k], n[k])
-        move(fixed, state.residual, -1, blocks[k], cells[k], n[k])
+        move(fixed, state.residual, OUTSIDE, blocks[k], cells[k], n[k])
 
 
 @njit

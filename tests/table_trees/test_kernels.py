@@ -66,12 +66,12 @@ def test_some_of_the_moves(moves, known):
 
 FAULTS = {
     "people change places, whatever the groups": (
-        "gain += log_urn(fixed, groups, g, come, 1) - log_urn(fixed, groups, g, gone, 1)",
+        "gain += log_urn(fixed, groups, g, come, ONE) - log_urn(fixed, groups, g, gone, ONE)",
         "gain += 0.0",
     ),
     "people change places, whatever noise a block has": (
-        "1, top) + between(fixed, state, b2, c2, c1, 1, top)",
-        "1, top) + 0 * between(fixed, state, b2, c2, c1, 1, top)",
+        "gain += between(fixed, state, b2, c2, c1, ONE, top)",
+        "between(fixed, state, b2, c2, c1, ONE, top)",
     ),
     "people move, whatever the totals' prior": (
         "logs[n - low] = log_total(fixed, b1, n1 - n) + log_total(fixed, b2, n2 + n)",
@@ -103,8 +103,8 @@ FAULTS = {
         "first = -int(rng.random() < 0.3)",
     ),
     "cells exchange people, whatever noise blocks have": (
-        "gain += between(fixed, state, b, c1, c2, 1, top)",
-        "between(fixed, state, b, c1, c2, 1, top)",
+        "gain += between(fixed, state, b, c1, c2, ONE, top)",
+        "between(fixed, state, b, c1, c2, ONE, top)",
     ),
     "cells exchange people, whatever noise larger areas have": (
         "above = fixed.parent[above]",

@@ -19,6 +19,7 @@ from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, gi
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
 from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, terms_of, unpack
+from pymc_dapper.kernels.arrays import copy_into
 
 
 class TermFunction(NamedTuple):
@@ -189,7 +190,7 @@ def compiled_once(kernel: Callable, log_density: Callable) -> Callable:
         found[0] = draws.used[0]
         found[1], found[2] = after.moved, after.n_able
         found[3], found[4] = after.log_density, after.gain
-        found[5:] = after.curvatures
+        copy_into(found, 5, after.curvatures)
         return after.counts, found
 
     returned = types.Tuple((INTEGERS, NUMBERS))

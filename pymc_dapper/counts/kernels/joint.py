@@ -27,6 +27,7 @@ from pymc_dapper.counts.kernels.line import (
     log_density_at,
     new_line,
 )
+from pymc_dapper.kernels.arrays import copy_into
 
 REACH = 4.0
 """How far from the centre numbers of steps are proposed, in standard deviations."""
@@ -169,7 +170,7 @@ def copy_terms(
         to.densities[term] = source.densities[term]
         first = structure.first[term]
         stop = first + rows_of(structure, term)
-        to.slopes[first:stop] = source.slopes[first:stop]
+        copy_into(to.slopes, first, source.slopes[first:stop])
 
 
 @njit

@@ -33,6 +33,8 @@ def part(packed: np.ndarray, k: int) -> np.ndarray:
     return packed[packed[k] : packed[k + 1]]
 
 
+FIRST = np.int64(0)
+"""The first of packed arrays. numba compiles ``part`` once for int64, but anew for each literal."""
 MOST_CHANGED = 3
 """Most columns that change along a line."""
 NONE, AT_ONCE = -1, -2
@@ -73,7 +75,7 @@ def n_categories(linked: np.ndarray) -> int:
 @njit
 def longest_line(linked: np.ndarray) -> int:
     """Return the largest number of cells in a line."""
-    return part(linked, 1).size * 2**MOST_CHANGED
+    return part(linked, FIRST + 1).size * 2**MOST_CHANGED
 
 
 @njit
@@ -83,10 +85,11 @@ def set_linked_line(linked: np.ndarray, k: int, line: Line, draws: Any) -> int:
     Two categories are drawn for each column of the line's set, and one for each other column. What
     is drawn doesn't depend on counts.
     """
-    sizes, starts, strides = part(linked, 0), part(linked, 1), part(linked, 2)
+    sizes, starts = part(linked, FIRST), part(linked, FIRST + 1)
+    strides = part(linked, FIRST + 2)
     category, by = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64)
     n_changed, at_once, n_cells = 0, False, 0
-    for entry in part(linked, 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
+    for entry in part(linked, FIRST + 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
         if entry == NONE:
             continue
         at_once = entry < NONE

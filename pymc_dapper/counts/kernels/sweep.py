@@ -28,6 +28,7 @@ from pymc_dapper.counts.kernels.line import (
     update_line,
 )
 from pymc_dapper.counts.kernels.linked import (
+    FIRST,
     lines_of,
     longest_line,
     n_categories,
@@ -132,20 +133,21 @@ def pack(structure: Structure, schedule: Schedule, curvatures: np.ndarray) -> Pa
 @njit
 def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the terms' functions and arguments from a packed structure."""
-    return part(integers, 3), part(integers, 4), part(integers, 5)
+    return part(integers, FIRST + 3), part(integers, FIRST + 4), part(integers, FIRST + 5)
 
 
 @njit
 def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Schedule, np.ndarray]:
     """Return structure, schedule and curvatures from packed arrays."""
-    i, starts = integers, part(integers, 20)
+    i, k, starts = integers, FIRST, part(integers, FIRST + 20)
     coefficients, factors = numbers[starts[0] : starts[1]], numbers[starts[1] : starts[2]]
-    structure = Structure(
-        part(i, 0), part(i, 1), coefficients, part(i, 2), part(i, 3), part(i, 4), part(i, 5)
-    )
-    grids = part(i, 6), part(i, 7), part(i, 8), part(i, 9), part(i, 10), part(i, 11), part(i, 12)
-    directions = part(i, 13), part(i, 14), part(i, 15), part(i, 16)
-    schedule = Schedule(*grids, *directions, part(i, 17), part(i, 18), part(i, 19), factors)
+    terms = part(i, k + 2), part(i, k + 3), part(i, k + 4), part(i, k + 5)
+    structure = Structure(part(i, k), part(i, k + 1), coefficients, *terms)
+    grids = part(i, k + 6), part(i, k + 7), part(i, k + 8), part(i, k + 9)
+    places = part(i, k + 10), part(i, k + 11), part(i, k + 12)
+    directions = part(i, k + 13), part(i, k + 14), part(i, k + 15), part(i, k + 16)
+    joint, linked = (part(i, k + 17), part(i, k + 18)), part(i, k + 19)
+    schedule = Schedule(*grids, *places, *directions, *joint, linked, factors)
     return structure, schedule, numbers[starts[2] : starts[3]]
 
 
@@ -161,8 +163,9 @@ def shuffle(items: np.ndarray, draws: Any) -> None:
 def longest_direction(schedule: Schedule) -> int:
     """Return the largest number of cells in a move."""
     longest = max(4, longest_line(schedule.linked))
-    for length in np.diff(schedule.direction_starts):
-        longest = max(longest, length)
+    starts = schedule.direction_starts
+    for k in range(starts.size - 1):
+        longest = max(longest, starts[k + 1] - starts[k])
     return longest
 
 
@@ -204,19 +207,19 @@ def pair_corners(
     rows, columns = np.arange(schedule.grid_rows[g]), np.arange(schedule.grid_columns[g])
     shuffle(rows, draws)
     shuffle(columns, draws)
-    n_swaps, cells = 0, np.empty(4, dtype=np.int64)
+    n_swaps = 0
     for i in range(0, rows.size - 1, 2):
         for j in range(0, columns.size - 1, 2):
+            cells = corners[n_swaps]
             for corner in range(4):
                 column = columns[j + corner % 2]
                 place = schedule.grid_places[g] + rows[i + corner // 2] * columns.size + column
                 start, stop = schedule.place_starts[place], schedule.place_starts[place + 1]
                 at = pick(draws, start, stop - 1) if stop - start > 1 else start
                 cells[corner] = schedule.place_cells[at]
-            people = counts[cells]
-            if min(people[0], people[3]) + min(people[1], people[2]) > 0:
-                corners[n_swaps] = cells
-                n_swaps += 1
+            in_one = min(counts[cells[0]], counts[cells[3]])
+            in_other = min(counts[cells[1]], counts[cells[2]])
+            n_swaps += int(in_one + in_other > 0)
     return n_swaps
 
 
@@ -384,7 +387,8 @@ def sweep_counts(
                 if status >= 0:
                     n_able += 1
                     n_moved += status
-    line.terms[:] = np.arange(line.terms.size)
+    for k in range(line.terms.size):
+        line.terms[k] = k
     everything = Change(0, line.terms.size, True)
     final = log_density_at(log_density, context, state.values, line, everything, 0)
     moved = n_moved / n_able if n_able else 1.0

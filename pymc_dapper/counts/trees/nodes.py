@@ -54,6 +54,12 @@ class Nodes(NamedTuple):
 
 
 @njit
+def put(run: np.ndarray, node: int, begin: int, end: int, above: int, side: int) -> None:
+    """Write a run of a node's children, one by one: numba takes two seconds to assign a row."""
+    run[0], run[1], run[2], run[3], run[4] = node, begin, end, above, side
+
+
+@njit
 def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Bring a forest into post-order, with intermediate nodes for many children.
 
@@ -88,7 +94,7 @@ def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
     # The stack: runs of a node's children, whose sum is itself a child, and its side.
     runs, height = np.empty((n + 1, 5), dtype=np.int64), 0
     for k in range(begins[1]):
-        runs[k] = np.array([children[k], begins[children[k] + 1], begins[children[k] + 2], -1, 0])
+        put(runs[k], children[k], begins[children[k] + 1], begins[children[k] + 2], -1, 0)
         height += 1
     while height:
         height -= 1
@@ -103,9 +109,9 @@ def in_post_order(parent: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarra
         for first, stop, side in ((begin, middle, 0), (middle, end, 1)):
             if stop - first == 1:
                 child = children[first]
-                runs[height] = np.array([child, begins[child + 1], begins[child + 2], at, side])
+                put(runs[height], child, begins[child + 1], begins[child + 2], at, side)
             elif stop > first:
-                runs[height] = np.array([node, first, stop, at, side])
+                put(runs[height], node, first, stop, at, side)
             height += int(stop > first)
     for i in range(at, 2 * n):
         left[i], right[i] = max(left[i] - at, -1), max(right[i] - at, -1)

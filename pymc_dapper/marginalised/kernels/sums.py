@@ -29,6 +29,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.tables import find_window
+from pymc_dapper.kernels.arrays import copy_into
 
 DROP = 40.0
 """A sum ends where weights are this much below the largest, as a logarithm."""
@@ -223,11 +224,12 @@ def tabulate(
         first, last = starts[cell], starts[cell] + logs.size
         starts[cell + 1] = last
         if last > all_logs.size:
-            room = np.empty(last)
-            all_logs = np.concatenate((all_logs[:first], room))
-            all_ratios = np.concatenate((all_ratios[:first], room))
-        all_logs[first:last] = logs
-        all_ratios[first:last] = ratios
+            before, ratios_before = all_logs[:first], all_ratios[:first]
+            all_logs, all_ratios = np.empty(first + last), np.empty(first + last)
+            copy_into(all_logs, 0, before)
+            copy_into(all_ratios, 0, ratios_before)
+        copy_into(all_logs, first, logs)
+        copy_into(all_ratios, first, ratios)
     logs, ratios = all_logs[: starts[n]].copy(), all_ratios[: starts[n]].copy()
     return anchors, lowest, starts, below, above, logs, ratios, faults
 
