@@ -47,10 +47,12 @@ benchmark: $(STAMP)
 	$(PY) -m benchmarks.run
 
 docs: $(STAMP)
+	$(PY) -m pip install -q --disable-pip-version-check -e ".[docs]"
 	rm -rf docs/api
 	$(PY) -m sphinx -n -W --keep-going -b html docs docs/_build
 
 links: $(STAMP)
+	$(PY) -m pip install -q --disable-pip-version-check -e ".[docs]"
 	$(PY) -m sphinx -b linkcheck -D run_tutorials=0 docs docs/_build/links
 
 pages: $(STAMP)
