@@ -9,11 +9,8 @@ and extra nodes sum many children two by two (`nodes`), so that a subtree is a s
   window leaves to it, if the sum's noise makes these improbable; the bound accounts for that.
 - *Memory.* Subtrees are independent given the message of their root. `forest` keeps that message
   alone. On the way down, it computes the others of a subtree once more.
-- *Convolutions* of two messages are computed directly, which keeps the digits of tails
-  (`convolution`). For marginals, many children are summed at once by NumPy's Fourier transforms if
-  that takes less time (`spectra`). Messages are first tilted by exp(tilt * count), so that a
-  known sum is a likely one. Errors of rounding and wrapping are bounded from the transforms'
-  magnitudes; a sum whose bound is too large is computed directly.
+- *Convolutions* of two messages are written out, which keeps the digits of tails (`convolution`).
+  On the way down, ends of marginals that are as small as rounding errors are left out.
 
 The counts of a model use the same messages. `tables` evaluates the model's compiled terms on
 windows, relative to a possible table, and tilts them by the Lagrange multipliers of the most likely

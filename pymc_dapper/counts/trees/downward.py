@@ -6,14 +6,19 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
-from pymc_dapper.counts.trees.messages import Messages, gather
+from pymc_dapper.counts.trees.messages import Messages, ends
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.spectra import Tilted, others_by_transform
 from pymc_dapper.counts.trees.weights import NONE, log_noise_weights
+
+NEGLIGIBLE = 1e-16
+"""Share of a marginal, at either end, that messages to parts leave out: as much as rounding errors.
+
+Such counts would take as much time as the others.
+"""
 
 
 @njit
-def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.ndarray, float]:
+def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> np.ndarray:
     """Pass messages down.
 
     Parameters
@@ -30,9 +35,6 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.
     values : ndarray of float64
         The message of the rest of the tree to each count, stored at the places of ``messages``: the
         product of both is the marginal pmf, up to a factor.
-    error : float
-        Bound on the relative error of a marginal from sums by transform, for each convolution
-        saved.
     """
     n = nodes.left.size
     starts, widths, lowest = messages.starts, messages.widths, messages.lowest
@@ -42,46 +44,27 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.
     for i in range(n):
         width = max(width, widths[i])
     room, weights, turned = np.empty(width), np.empty(width), np.empty(width)
-    family, worst = np.empty((3, n + 1), dtype=np.int64), 0.0
     for i in range(n - 1, -1, -1):
         left, right = nodes.left[i], nodes.right[i]
-        if left < 0 or widths[i] == 0:
+        if left < 0:
             continue
         t, noise = room[: widths[i]], weights[: widths[i]]
         for j in range(t.size):
             t[j] = values[starts[i] + j]
+        total, _ = _weigh(t, messages.values[starts[i] : starts[i] + t.size], noise)
+        begin, end, _ = ends(noise, NEGLIGIBLE * total)
+        t, noise, low = t[begin:end], noise[begin:end], lowest[i] + begin
         if nodes.noise[i] != NONE:
-            best = log_noise_weights(nodes, i, lowest[i], noise)
+            best = log_noise_weights(nodes, i, low, noise)
             for j in range(t.size):
                 t[j] *= math.exp(noise[j] - best)
-        size, tilt = messages.sizes[i], messages.tilts[i]
-        if size:
-            for j in range(t.size):
-                t[j] *= math.exp(tilt * (0.5 * t.size - j))
-        # Only the ratios count; and for the bound of errors, that the sum is 1.
-        total = 0.0
-        for p in t:
-            total += p
-        for j in range(t.size):
-            t[j] /= total
-        if size:
-            children, _ = gather(nodes, i, family)
-            first = lowest[i]
-            for child in children:
-                first -= lowest[child]
-            own, width_of = starts[children], widths[children]
-            how = Tilted(size, tilt, 0.0, messages.wrapped[i])
-            error = others_by_transform(messages.values, own, width_of, how, t, first, values)
-            worst = max(worst, error / (children.size - 1))
-            for child in children:
-                _scale(values[starts[child] : starts[child] + widths[child]])
-            continue
+        _scale(t)
         for child, other in ((left, right), (right, left)):
             if child < 0:
                 continue
             out = values[starts[child] : starts[child] + widths[child]]
             if other < 0:
-                shift = lowest[child] - lowest[i]
+                shift = lowest[child] - low
                 for j in range(out.size):
                     at = shift + j
                     out[j] = t[at] if 0 <= at < t.size else 0.0
@@ -89,15 +72,15 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> tuple[np.
                 m = turned[: widths[other]]
                 for j in range(m.size):
                     m[j] = messages.values[starts[other] + m.size - 1 - j]
-                first = lowest[child] + lowest[other] - lowest[i] + m.size - 1
+                first = lowest[child] + lowest[other] - low + m.size - 1
                 convolve(m, t, first, out)
             _scale(out)
-    return values, worst
+    return values
 
 
 @njit
 def _scale(x: np.ndarray) -> None:
-    """Divide by the largest."""
+    """Divide by the largest: only the ratios count."""
     largest = 0.0
     for p in x:
         largest = max(largest, p)

@@ -42,13 +42,6 @@ class Releases(NamedTuple):
     """Float64: scales of the noise."""
 
 
-class Settings(NamedTuple):
-    """How messages are made: as in `messages.ascend`."""
-
-    drop: float
-    transforms: float
-
-
 class Root(NamedTuple):
     """The upward message of a subtree's root."""
 
@@ -107,7 +100,7 @@ def room_for(n: int, asked: Asked) -> Summaries:
 class Solved(NamedTuple):
     """A forest with all upward messages."""
 
-    settings: Settings
+    drop: float
     top: Nodes
     messages: Messages
     log_evidence: float
@@ -137,17 +130,17 @@ def tables_of(roots: Sequence[Root]) -> tuple[np.ndarray, np.ndarray, np.ndarray
     return to_tables(logs, [root.lowest for root in roots])
 
 
-def wider(settings: Settings, most: float) -> Settings | None:
-    """Return settings by which less is neglected than ``most``; None if there are none."""
-    if settings.drop >= LARGEST_DROP:
+def wider(drop: float, most: float) -> float | None:
+    """Return a drop by which less is neglected than ``most``; None if there is none."""
+    if drop >= LARGEST_DROP:
         return None
-    drop = 4 * settings.drop if most == np.inf else settings.drop + 5 + most - np.log(TAIL_MASS)
-    return settings._replace(drop=float(min(drop, LARGEST_DROP)))
+    further = 4 * drop if most == np.inf else drop + 5 + most - np.log(TAIL_MASS)
+    return float(min(further, LARGEST_DROP))
 
 
-def to_root(nodes: Nodes, settings: Settings) -> Root:
+def to_root(nodes: Nodes, drop: float) -> Root:
     """Pass messages up a subtree, and keep the last."""
-    messages = compiled.ascend(nodes, *settings, False)
+    messages = compiled.ascend(nodes, drop, False)
     if messages.impossible >= 0:
         return Root(0, np.zeros(0), -np.inf, -np.inf, 0.0, messages.impossible)
     _, most, total = compiled.bound_neglected(nodes, messages)
@@ -156,29 +149,25 @@ def to_root(nodes: Nodes, settings: Settings) -> Root:
 
 
 def up_and_down(
-    nodes: Nodes, settings: Settings, downward: DownwardMessage | None
+    nodes: Nodes, drop: float, downward: DownwardMessage | None
 ) -> tuple[Messages, np.ndarray]:
     """Return all messages of a subtree, up and down."""
-    messages = compiled.ascend(nodes, *settings, True)
+    messages = compiled.ascend(nodes, drop, True)
     inside = np.ones(messages.widths[-1])
     if downward is not None:
         inside = downward.on(int(messages.lowest[-1]), inside.size)
-    values, error = compiled.descend(nodes, messages, inside)
-    if error > TAIL_MASS:
-        # Sums written out cut more; these windows cut nothing that matters.
-        return up_and_down(nodes, Settings(LARGEST_DROP, 0.0), downward)
-    return messages, values
+    return messages, compiled.descend(nodes, messages, inside)
 
 
 def summaries_of(
     nodes: Nodes,
-    settings: Settings,
+    drop: float,
     downward: DownwardMessage | None,
     chosen: np.ndarray,
     asked: Asked,
 ) -> Summaries:
     """Summarise the marginals of chosen nodes of a subtree."""
-    messages, values = up_and_down(nodes, settings, downward)
+    messages, values = up_and_down(nodes, drop, downward)
     return summarised(messages, values, chosen, asked)
 
 
@@ -192,32 +181,30 @@ def summarised(
 
 
 def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messages:
-    """Return messages with all sums written out, by which each can be split in two.
+    """Return messages by which each count can be split in two.
 
     If counts of the last node are known, ``root`` has them. Windows then have to be wide enough for
-    these counts only.
+    these counts, however unlikely they are.
     """
-    messages = compiled.ascend(nodes, drop, 0.0, True)
-    if messages.impossible < 0:
-        (_, most, _), least = compiled.bound_neglected(nodes, messages), 1.0
-        if root is not None:
-            own = said_of(messages, messages.values, -1).on(int(root.min()), int(np.ptp(root)) + 1)
-            least = own[root - root.min()].min()
-        if np.exp(min(most, 0.0)) <= TAIL_MASS * least:
-            return messages
-    # Sums written out cut more; these windows cut nothing that matters.
-    return compiled.ascend(nodes, LARGEST_DROP, 0.0, True)
+    messages = compiled.ascend(nodes, drop, True)
+    if root is None:
+        return messages
+    _, most, _ = compiled.bound_neglected(nodes, messages)
+    own = said_of(messages, messages.values, -1).on(int(root.min()), int(np.ptp(root)) + 1)
+    if np.exp(min(most, 0.0)) <= TAIL_MASS * own[root - root.min()].min():
+        return messages
+    return compiled.ascend(nodes, LARGEST_DROP, True)
 
 
 def draws_of(
     nodes: Nodes,
-    settings: Settings,
+    drop: float,
     root: np.ndarray,
     chosen: np.ndarray,
     rng: np.random.Generator,
 ) -> np.ndarray:
     """Draw the counts of chosen nodes of a subtree, given those of its root."""
-    messages = to_draw(nodes, settings.drop, root)
+    messages = to_draw(nodes, drop, root)
     counts = np.empty((nodes.left.size, root.size), dtype=np.int64)
     counts[-1] = root
     compiled.split_draws(rng, nodes, messages, counts)
@@ -268,7 +255,7 @@ class Forest:
             )
         ]
         highest = np.full(left.size, np.iinfo(np.int64).max)
-        self.nodes = Nodes(left, right, ~named, *arrays, highest, *prior.tables)  # type: ignore[call-arg]
+        self.nodes = Nodes(left, right, *arrays, highest, *prior.tables)  # type: ignore[call-arg]
         sizes, ends = compiled.cut(left, right, most)
         self._stops = np.flatnonzero(ends) + 1
         self._starts = self._stops - sizes[self._stops - 1]
@@ -297,27 +284,27 @@ class Forest:
         ContradictionError
             If no counts fit the release at a node.
         """
-        settings: Settings | None = Settings(DROP, 1.0)
-        while settings is not None:
-            solved = self.solve_with(settings, executor)
+        drop: float | None = DROP
+        while drop is not None:
+            solved = self.solve_with(drop, executor)
             worst = np.inf if isinstance(solved, int) else solved.most
             if worst <= np.log(TAIL_MASS):
                 assert not isinstance(solved, int)
                 return solved
-            settings = wider(settings, worst)
+            drop = wider(drop, worst)
         raise ContradictionError(solved if isinstance(solved, int) else self._name(-1))
 
-    def solve_with(self, settings: Settings, executor: Executor | None = None) -> Solved | int:
+    def solve_with(self, drop: float, executor: Executor | None = None) -> Solved | int:
         """Pass messages up in given windows; return a node at which no count is possible."""
         roots: list[Root] = []
         for k, root in enumerate(
-            in_order(executor, to_root, ((part, settings) for part in self._parts()))
+            in_order(executor, to_root, ((part, drop) for part in self._parts()))
         ):
             if root.impossible >= 0:
                 return self._name(int(self._starts[k]) + root.impossible)
             roots.append(root)
         top, at = self._top(roots)
-        messages = compiled.ascend(top, *settings, True)
+        messages = compiled.ascend(top, drop, True)
         if messages.impossible >= 0:
             return self._name(int(at[messages.impossible]))
         largest, most, total = compiled.bound_neglected(top, messages)
@@ -326,7 +313,7 @@ class Forest:
         log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
         named = self.origin[at] >= 0
         largest_of = dict(zip(self.origin[at[named]].tolist(), largest[named], strict=True))
-        return Solved(settings, top, messages, float(log_evidence), most, float(total), largest_of)
+        return Solved(drop, top, messages, float(log_evidence), most, float(total), largest_of)
 
     def _places_above(self) -> np.ndarray:
         """Return the places of nodes that aren't below a subtree's root."""
@@ -342,7 +329,7 @@ class Forest:
         place[at] = np.arange(at.size)
         leaves = place[self._stops - 1]
         top = nodes.at(at)
-        top.between[leaves], top.noise[leaves], top.prior[leaves] = False, NONE, OF_TABLE
+        top.noise[leaves], top.prior[leaves] = NONE, OF_TABLE
         top.first[leaves] = len(nodes.table_lowest) + np.arange(leaves.size)
         top.second[leaves] = 0.0  # the parts account for what windows cut off
         starts, lowest, tables = tables_of(roots)
@@ -385,14 +372,14 @@ class Forest:
                 if whole.size:
                     whole[numbers] = values
 
-        messages, values = up_and_down(solved.top, solved.settings, downward)
+        messages, values = up_and_down(solved.top, solved.drop, downward)
         roots, chosen, numbers = self._above()
         put(numbers, summarised(messages, values, chosen, _of_nodes(asked, numbers)))
         named = list(self._named())
         tasks = (
             (
                 part,
-                solved.settings,
+                solved.drop,
                 said_of(messages, values, root),
                 chosen,
                 _of_nodes(asked, numbers),
@@ -406,14 +393,14 @@ class Forest:
     def pmf(self, solved: Solved, node: int) -> tuple[int, np.ndarray]:
         """Return the least possible count of a node, and its marginal pmf from there on."""
         at = int(np.flatnonzero(self.origin == node)[0])
-        messages, values = up_and_down(solved.top, solved.settings, None)
+        messages, values = up_and_down(solved.top, solved.drop, None)
         roots, chosen, numbers = self._above()
         inside = np.flatnonzero((self._starts <= at) & (at < self._stops))
         if inside.size:
             [k] = inside
             downward = said_of(messages, values, roots[k])
             start, stop = self._starts[k], self._stops[k]
-            messages, values = up_and_down(self.nodes.part(start, stop), solved.settings, downward)
+            messages, values = up_and_down(self.nodes.part(start, stop), solved.drop, downward)
             place = at - start
         else:
             place = chosen[numbers == node][0]
@@ -444,7 +431,7 @@ class Forest:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Draw all counts, some nodes after the other: their numbers, and (nodes, draws)."""
         top = solved.top
-        messages = to_draw(top, solved.settings.drop, given)
+        messages = to_draw(top, solved.drop, given)
         counts = np.empty((top.left.size, draws), dtype=np.int64)
         own, *others = rng.spawn(1 + len(self._starts))
         roots_of_all = np.setdiff1d(np.arange(top.left.size), np.concatenate([top.left, top.right]))
@@ -457,7 +444,7 @@ class Forest:
         yield numbers, counts[chosen]
         named = list(self._named())
         tasks = (
-            (part, solved.settings, counts[root], chosen, rng)
+            (part, solved.drop, counts[root], chosen, rng)
             for part, root, (chosen, _), rng in zip(
                 self._parts(), roots, named, others, strict=True
             )

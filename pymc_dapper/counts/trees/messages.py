@@ -16,7 +16,6 @@ from numba import njit
 
 from pymc_dapper.counts.trees.convolution import convolve
 from pymc_dapper.counts.trees.nodes import Nodes
-from pymc_dapper.counts.trees.spectra import DIRECTLY, sum_by_transform
 from pymc_dapper.counts.trees.weights import (
     EXACT,
     FLAT,
@@ -32,7 +31,7 @@ from pymc_dapper.counts.trees.weights import (
 )
 
 TAIL_MASS = 1e-12
-"""Largest share of the posterior that a window, or a sum by transform, may neglect."""
+"""Largest share of the posterior that a window may neglect."""
 DROP = 50.0
 """First logarithm of what windows cut off."""
 LARGEST_EXPONENT = 700.0
@@ -62,72 +61,8 @@ class Messages(NamedTuple):
     that mean."""
     log_largest: np.ndarray
     """Float64, shape (number of nodes,): logarithm of its largest probability."""
-    sizes: np.ndarray
-    """Int64, shape (number of nodes,): length of the transform that summed its children; or 0."""
-    tilts: np.ndarray
-    """Float64, shape (number of nodes,): how they were tilted for it."""
-    wrapped: np.ndarray
-    """Float64, shape (number of nodes,): bound on the error of wrapping."""
-    errors: np.ndarray
-    """Float64, shape (number of nodes,): bound on each entry's relative error by it."""
     impossible: int
     """A node at which no count is possible, or none that the windows hold; -1 if there is none."""
-
-
-@njit
-def gather(nodes: Nodes, i: int, room: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a node's children in order, and the nodes in between that sum them, topmost first.
-
-    Parameters
-    ----------
-    nodes : Nodes
-        The nodes.
-    i : int
-        One that isn't in between.
-    room : ndarray of int64, shape (3, number of nodes + 1)
-        Is overwritten.
-    """
-    n_children, n_between, height = 0, 0, 0
-    stack, children, between = room[0], room[1], room[2]
-    for child in (nodes.left[i], nodes.right[i]):
-        if child >= 0:
-            stack[height] = child
-            height += 1
-    while height:
-        height -= 1
-        child = stack[height]
-        if nodes.between[child]:
-            between[n_between] = child
-            n_between += 1
-            stack[height], stack[height + 1] = nodes.left[child], nodes.right[child]
-            height += 2
-        else:
-            children[n_children] = child
-            n_children += 1
-    in_order = np.empty(n_children, dtype=np.int64)
-    for k in range(n_children):
-        in_order[k] = children[n_children - 1 - k]
-    return in_order, between[:n_between]
-
-
-@njit
-def _multiplications(
-    nodes: Nodes, i: int, between: np.ndarray, widths: np.ndarray, lowest: np.ndarray, width: int
-) -> float:
-    """Return how many it takes to sum a node's children two by two.
-
-    Widths and least counts of nodes in between are written, as they will be or more.
-    """
-    total = 0.0
-    for x in between[::-1]:
-        left, right = nodes.left[x], nodes.right[x]
-        a, b = widths[left], widths[right]
-        lowest[x] = lowest[left] + lowest[right]
-        widths[x] = max(min(a + b - 1, nodes.highest[x] - lowest[x] + 1), 0)
-        total += 1.0 * min(a, b) * min(max(a, b), widths[x])
-    a, b = widths[nodes.left[i]], widths[nodes.right[i]]
-    shorter = min(a, b, width)
-    return total + 1.0 * shorter * min(max(a, b), max(width, shorter))
 
 
 @njit
@@ -142,49 +77,20 @@ def _with_room(values: np.ndarray, used: int, needed: int) -> np.ndarray:
 
 
 @njit
-def _untilt(
-    pmf: np.ndarray,
-    tilt: float,
-    middle: float,
-    wrong: float,
-    allowed: float,
-    noise: np.ndarray,
-    out: np.ndarray,
-) -> tuple[float, float]:
-    """Write the pmf of a tilted sum, and take the tilt from the noise's weights.
-
-    Returns
-    -------
-    error, absolute : float
-        The largest relative error of entries, if each may be ``wrong`` by an absolute amount, among
-        those where it is ``allowed``; and the total weight of errors of all others.
-    """
-    error = absolute = 0.0
-    for j in range(out.size):
-        noise[j] *= math.exp(tilt * (middle - j))
-        out[j] = pmf[j]
-        if wrong <= allowed * out[j]:
-            error = max(error, wrong / out[j])
-        else:
-            absolute += wrong * noise[j]
-    return error, absolute
-
-
-@njit
-def _ends(out: np.ndarray, most: float) -> tuple[int, int, float]:
+def ends(out: np.ndarray, most: float) -> tuple[int, int, float]:
     """Cut at most ``most`` from either end; return the range of the rest, and the part cut off."""
     begin, end, below, above = 0, out.size, 0.0, 0.0
-    while below + out[begin] <= most:
+    while begin < end - 1 and below + out[begin] <= most:
         below += out[begin]
         begin += 1
-    while above + out[end - 1] <= most:
+    while begin < end - 1 and above + out[end - 1] <= most:
         above += out[end - 1]
         end -= 1
     return begin, end, below + above
 
 
 @njit
-def ascend(nodes: Nodes, drop: float, transforms: float, keep: bool) -> Messages:
+def ascend(nodes: Nodes, drop: float, keep: bool) -> Messages:
     """Pass messages up.
 
     Parameters
@@ -193,170 +99,108 @@ def ascend(nodes: Nodes, drop: float, transforms: float, keep: bool) -> Messages
         The nodes, with their largest counts.
     drop : float
         Windows end where weights are about exp(-drop) of the total.
-    transforms : float
-        Sums are by Fourier transform if that takes less than so many times what writing them out
-        takes. With 0, all are written out.
     keep : bool
-        Whether all messages are kept, or only the last. Intermediate nodes have none if their sum
-        was by transform.
+        Whether all messages are kept, or only the last.
     """
     n = nodes.left.size
     starts, widths = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     lowest = np.zeros(n, dtype=np.int64)
     log_totals, log_neglected = np.zeros(n), np.full(n, -np.inf)
     log_shares, log_sums, log_largest = np.zeros(n), np.full(n, np.inf), np.zeros(n)
-    sizes = np.zeros(n, dtype=np.int64)
-    tilts, wrapped, errors = np.zeros(n), np.zeros(n), np.zeros(n)
     values, room, weights = np.empty(4096), np.empty(4096), np.empty(4096)
     used, impossible = 0, -1
     cut = math.exp(-drop)
-    # Allowed absolute error; smaller for wider windows.
-    absolutely = TAIL_MASS * math.exp(DROP - drop)
-    family = np.empty((3, n + 1), dtype=np.int64)
-    for head in range(n):
-        if nodes.between[head]:
-            continue  # they are computed with the node whose children they sum
-        children, between = gather(nodes, head, family)
-        how, lows, highs, pmf, wrong = DIRECTLY, 0, 0, room[:0], 0.0
-        if nodes.right[head] >= 0 and transforms > 0:
-            for child in children:
-                lows += lowest[child]
-                highs += lowest[child] + widths[child] - 1
-            first, last = noise_window(nodes, head, drop)
-            first, last = max(first, lows), min(last, highs, nodes.highest[head])
-            if first <= last:
-                written_out = _multiplications(
-                    nodes, head, between, widths, lowest, last - first + 1
-                )
-                pmf, how, wrong = sum_by_transform(
-                    values,
-                    starts[children],
-                    widths[children],
-                    first - lows,
-                    last - lows,
-                    transforms * written_out,
-                )
-        k = 0 if how.size else between.size
-        while k >= 0:
-            i = head if k == 0 else between[k - 1]
-            left, right, kind = nodes.left[i], nodes.right[i], nodes.noise[i]
-            if left < 0:
-                low, high = prior_window(nodes, i, drop)
-            elif how.size:
-                low, high = lows, highs
-            else:
-                low, high = lowest[left], lowest[left] + widths[left] - 1
-                if right >= 0:
-                    low, high = low + lowest[right], high + lowest[right] + widths[right] - 1
-            low_noise, high_noise = noise_window(nodes, i, drop)
-            cuts_noise = kind not in (NONE, EXACT) and (low < low_noise or high > high_noise)
-            first, last = max(low, low_noise), min(high, high_noise, nodes.highest[i])
-            if last < first:
-                impossible = i
-                break
-            width = last - first + 1
-            if width > room.size:
-                room, weights = np.empty(2 * width), np.empty(2 * width)
-            out, noise, best = room[:width], weights[:width], 0.0
-            if kind != NONE:
-                best = log_noise_weights(nodes, i, first, noise)
-                if not best > -np.inf:
-                    impossible = i
-                    break
-
-            # The children's message times the likelihood, each relative to a maximum.
-            outside, error, absolute = 1.0, 0.0, 0.0
-            if left < 0:
-                log_priors(nodes, i, first, out)
-                if kind != NONE:
-                    for j in range(width):
-                        out[j] += noise[j]
-                best = out.max()
-                if not best > -np.inf:
-                    impossible = i
-                    break
-                for j in range(width):
-                    out[j] = math.exp(out[j] - best)
-                if nodes.prior[i] == FLAT:
-                    outside = max(1.0, nodes.scale[i])
-            else:
-                if kind == NONE:
-                    for j in range(width):
-                        noise[j] = 1.0
-                else:
-                    total_noise = 0.0
-                    for j in range(width):
-                        noise[j] = math.exp(noise[j] - best)
-                        total_noise += noise[j]
-                    log_sums[i] = math.log(total_noise) + best
-                if how.size:
-                    middle = 0.5 * (first + last) - lows
-                    best += how.log_total - how.tilt * middle
-                    allowed = TAIL_MASS * (children.size - 1)
-                    start_at = middle - (first - lows)
-                    error, absolute = _untilt(pmf, how.tilt, start_at, wrong, allowed, noise, out)
-                else:
-                    a = values[starts[left] : starts[left] + widths[left]]
-                    if right < 0:
-                        for j in range(width):
-                            out[j] = a[first - low + j]
-                    else:
-                        b = values[starts[right] : starts[right] + widths[right]]
-                        convolve(a, b, first - low, out)
-                for j in range(width):
-                    out[j] *= noise[j]
-            total = 0.0
-            for j in range(width):
-                total += out[j]
-            if how.size and not absolute <= absolutely * total:
-                how, k = DIRECTLY, between.size
-                continue
-            if not total > 1e-290:
-                impossible = i
-                break
-
-            # Ends with less than the share that may be cut.
-            begin, end, neglected = _ends(out, cut * total)
-            neglected += absolute
-            # Weights are relative to the best that is here.
-            away = math.exp(min(-best, LARGEST_EXPONENT))
-            if cuts_noise:
-                neglected += cut * outside * away
-            if left < 0 and (
-                nodes.prior[i] in (POISSON, NEGATIVE_BINOMIAL)
-                or (nodes.prior[i] == OF_TABLE and min(high, high_noise) > nodes.highest[i])
-            ):
-                neglected += cut * away
-            if left < 0 and nodes.prior[i] == OF_TABLE:
-                neglected += nodes.second[i] * away
-            log_neglected[i] = math.log(neglected / total) if neglected > 0 else -np.inf
-            if how.size:
-                sizes[i], tilts[i] = how.size, how.tilt
-                wrapped[i], errors[i] = how.wrapped, error
-                for x in between:
-                    widths[x] = 0
-
-            # If messages aren't kept, the children's memory is free.
-            start = used
-            if not keep and left >= 0:
-                start = starts[children[0]] if how.size else starts[left]
-            starts[i], widths[i], lowest[i] = start, end - begin, first + begin
-            if keep or i == head:
-                used = start + end - begin
-            values = _with_room(values, start, start + end - begin)
-            largest = 0.0
-            for j in range(end - begin):
-                values[start + j] = p = out[begin + j] * (1 / total)
-                largest = max(largest, p)
-            log_totals[i] = math.log(total) + best
-            if kind != NONE:
-                log_totals[i] -= log_normaliser(kind, nodes.scale[i])
-            log_shares[i] = math.log(total) + best
-            log_sums[i] -= log_shares[i]
-            log_largest[i] = math.log(largest)
-            k -= 1
-        if impossible >= 0:
+    for i in range(n):
+        left, right, kind = nodes.left[i], nodes.right[i], nodes.noise[i]
+        if left < 0:
+            low, high = prior_window(nodes, i, drop)
+        else:
+            low, high = lowest[left], lowest[left] + widths[left] - 1
+            if right >= 0:
+                low, high = low + lowest[right], high + lowest[right] + widths[right] - 1
+        low_noise, high_noise = noise_window(nodes, i, drop)
+        cuts_noise = kind not in (NONE, EXACT) and (low < low_noise or high > high_noise)
+        first, last = max(low, low_noise), min(high, high_noise, nodes.highest[i])
+        if last < first:
+            impossible = i
             break
+        width = last - first + 1
+        if width > room.size:
+            room, weights = np.empty(2 * width), np.empty(2 * width)
+        out, noise, best = room[:width], weights[:width], 0.0
+        if kind != NONE:
+            best = log_noise_weights(nodes, i, first, noise)
+            if not best > -np.inf:
+                impossible = i
+                break
+
+        # The children's message times the likelihood, each relative to a maximum.
+        outside = 1.0
+        if left < 0:
+            log_priors(nodes, i, first, out)
+            if kind != NONE:
+                for j in range(width):
+                    out[j] += noise[j]
+            best = out.max()
+            if not best > -np.inf:
+                impossible = i
+                break
+            for j in range(width):
+                out[j] = math.exp(out[j] - best)
+            if nodes.prior[i] == FLAT:
+                outside = max(1.0, nodes.scale[i])
+        else:
+            a = values[starts[left] : starts[left] + widths[left]]
+            if right < 0:
+                for j in range(width):
+                    out[j] = a[first - low + j]
+            else:
+                b = values[starts[right] : starts[right] + widths[right]]
+                convolve(a, b, first - low, out)
+            if kind != NONE:
+                total_noise = 0.0
+                for j in range(width):
+                    noise[j] = math.exp(noise[j] - best)
+                    total_noise += noise[j]
+                    out[j] *= noise[j]
+                log_sums[i] = math.log(total_noise) + best
+        total = 0.0
+        for j in range(width):
+            total += out[j]
+        if not total > 1e-290:
+            impossible = i
+            break
+
+        # Ends with less than the share that may be cut.
+        begin, end, neglected = ends(out, cut * total)
+        # Weights are relative to the best that is here.
+        away = math.exp(min(-best, LARGEST_EXPONENT))
+        if cuts_noise:
+            neglected += cut * outside * away
+        if left < 0 and (
+            nodes.prior[i] in (POISSON, NEGATIVE_BINOMIAL)
+            or (nodes.prior[i] == OF_TABLE and min(high, high_noise) > nodes.highest[i])
+        ):
+            neglected += cut * away
+        if left < 0 and nodes.prior[i] == OF_TABLE:
+            neglected += nodes.second[i] * away
+        log_neglected[i] = math.log(neglected / total) if neglected > 0 else -np.inf
+
+        # If messages aren't kept, the children's memory is free.
+        start = starts[left] if left >= 0 and not keep else used
+        used = start + end - begin
+        starts[i], widths[i], lowest[i] = start, end - begin, first + begin
+        values = _with_room(values, start, used)
+        largest = 0.0
+        for j in range(end - begin):
+            values[start + j] = p = out[begin + j] * (1 / total)
+            largest = max(largest, p)
+        log_totals[i] = math.log(total) + best
+        if kind != NONE:
+            log_totals[i] -= log_normaliser(kind, nodes.scale[i])
+        log_shares[i] = math.log(total) + best
+        log_sums[i] -= log_shares[i]
+        log_largest[i] = math.log(largest)
     return Messages(
         starts,
         widths,
@@ -367,10 +211,6 @@ def ascend(nodes: Nodes, drop: float, transforms: float, keep: bool) -> Messages
         log_shares,
         log_sums,
         log_largest,
-        sizes,
-        tilts,
-        wrapped,
-        errors,
         impossible,
     )
 
@@ -395,7 +235,7 @@ def bound_neglected(nodes: Nodes, messages: Messages) -> tuple[np.ndarray, float
     for i in range(n - 1, -1, -1):
         here = messages.log_neglected[i] + largest[i]
         most = max(most, here)
-        total += math.exp(min(here, 600.0)) + messages.errors[i]
+        total += math.exp(min(here, 600.0))
         left, right = nodes.left[i], nodes.right[i]
         if left < 0:
             continue

@@ -21,7 +21,7 @@ from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.tree import TreeReading
 from pymc_dapper.counts.trees import compiled, weights
-from pymc_dapper.counts.trees.forest import LARGEST_DROP, Settings, wider
+from pymc_dapper.counts.trees.forest import LARGEST_DROP, wider
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS, Messages
 from pymc_dapper.counts.trees.nodes import Nodes
 from pymc_dapper.counts.trees.tables import GROWS, IMPOSSIBLE, TOO_WIDE, Tables, Terms, tabulate
@@ -138,13 +138,12 @@ class ModelTree:
             If the tables of log-weights would be too large, if a sum's log-weights have no maximum,
             or if the neglected share can't be bounded.
         """
-        # Draws split each sum in two, so all of them are written out.
-        settings: Settings | None = Settings(DROP, 0.0)
+        drop: float | None = DROP
         at, near = -1, self.sums(counts)
-        while settings is not None:
-            tables = self.tables(counts, given, settings.drop)
+        while drop is not None:
+            tables = self.tables(counts, given, drop)
             nodes = self._nodes(near, tables)
-            messages = compiled.ascend(nodes, settings.drop, settings.transforms, True)
+            messages = compiled.ascend(nodes, drop, True)
             most, at = np.inf, messages.impossible
             if at < 0:
                 _, most, _ = compiled.bound_neglected(nodes, messages)
@@ -152,7 +151,7 @@ class ModelTree:
             if most <= np.log(TAIL_MASS):
                 log_sum = float(messages.log_totals.sum() + tables.tops.sum())
                 return SolvedCounts(tables, nodes, messages, log_sum)
-            settings = wider(settings, most)
+            drop = wider(drop, most)
         raise self._at_fault(at, 0)
 
     def draw(self, rng: np.random.Generator, solved: SolvedCounts) -> np.ndarray:
@@ -222,7 +221,6 @@ class ModelTree:
         return Nodes(
             self.left,
             self.right,
-            ~named,
             noise,
             np.where(noise == weights.EXACT, near.astype(np.float64), numbers),
             np.zeros(n),

@@ -17,8 +17,6 @@ class Nodes(NamedTuple):
     left: np.ndarray
     right: np.ndarray
     """Int64: children; -1 for none."""
-    between: np.ndarray
-    """Bool: which are in between, and only sum two others."""
     noise: np.ndarray
     """Int64: kind of noise, as in :mod:`pymc_dapper.counts.trees.weights`."""
     released: np.ndarray
@@ -42,13 +40,12 @@ class Nodes(NamedTuple):
 
     def at(self, places: np.ndarray | slice) -> "Nodes":
         """Return some of the nodes; their children still refer to all nodes."""
-        own, tables = self[:10], self[10:]
+        own, tables = self[:9], self[9:]
         return Nodes(*(x[places].copy() for x in own), *tables)  # type: ignore[call-arg]
 
     def part(self, start: int, stop: int) -> "Nodes":
-        """Return the nodes of a run that has all below its last node, which isn't in between."""
+        """Return the nodes of a run that has all below its last node."""
         part = self.at(slice(start, stop))
-        part.between[-1] = False
         left, right = (np.maximum(x - start, -1) for x in part[:2])
         return part._replace(left=left, right=right)
 

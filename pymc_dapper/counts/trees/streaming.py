@@ -56,7 +56,7 @@ class Task(NamedTuple):
     source: Path
     target: Path
     prior: Any
-    settings: forest.Settings
+    drop: float
 
 
 class Wanted(NamedTuple):
@@ -129,15 +129,15 @@ def solve_tree_files(
     begin(source, target, names, prior, wanted, entropy if wanted.draws else None)
 
     nodes = read_nodes(arrow, source / TOP)
-    settings: forest.Settings | None = forest.Settings(DROP, 1.0)
-    while settings is not None:
-        task = Task(source, target, prior, settings)
+    drop: float | None = DROP
+    while drop is not None:
+        task = Task(source, target, prior, drop)
         missing = [name for name in names if not root_file(task, name).is_file()]
         everywhere(executor, write_root, [(task, name) for name in missing])
-        top = Top(nodes, [read_root(root_file(task, name)) for name in names], settings, names)
+        top = Top(nodes, [read_root(root_file(task, name)) for name in names], drop, names)
         if top.most <= np.log(TAIL_MASS):
             break
-        settings = forest.wider(settings, top.most)
+        drop = forest.wider(drop, top.most)
     else:
         raise ValueError(top.impossible())
 
@@ -309,13 +309,13 @@ def read_tree(task: Task, name: str) -> tuple[CountTree, dict[str, np.ndarray], 
 
 def root_file(task: Task, name: str) -> Path:
     """Return the file with the message of a file's root, for one width of windows."""
-    return task.target / ROOTS / f"{task.settings.drop:.3f}-{Path(name).stem}.npz"
+    return task.target / ROOTS / f"{task.drop:.3f}-{Path(name).stem}.npz"
 
 
 def write_root(task: Task, name: str) -> None:
     """Write the message of a subtree's root."""
     tree, nodes, root = read_tree(task, name)
-    solved = tree._forest.solve_with(task.settings)
+    solved = tree._forest.solve_with(task.drop)
     if isinstance(solved, int):
         found = forest.Root(0, np.zeros(0), -np.inf, np.inf, np.inf, int(nodes["node"][solved]))
     else:
@@ -339,7 +339,7 @@ class Top:
         self,
         nodes: dict[str, np.ndarray],
         roots: Sequence[tuple[forest.Root, int, int]],
-        settings: forest.Settings,
+        drop: float,
         names: Sequence[str],
     ):
         self.most, self.total, self.log_evidence = np.inf, np.inf, -np.inf
@@ -378,7 +378,7 @@ class Top:
             Prior(kind, first, second, forest.tables_of(below)),
             most=0,
         )
-        solved = self.forest.solve_with(settings)
+        solved = self.forest.solve_with(drop)
         if isinstance(solved, int):
             self._at = int(joined["node"][solved])
             return
@@ -405,7 +405,7 @@ class Top:
         drawn = np.zeros((0, self.forest.size), dtype=np.int64)
         if wanted.draws:
             drawn = self.forest.draw(self.solved, wanted.draws, rng)
-        messages, values = forest.up_and_down(self.solved.top, self.solved.settings, None)
+        messages, values = forest.up_and_down(self.solved.top, self.solved.drop, None)
         place = {int(node): i for i, node in enumerate(self.forest.origin) if node >= 0}
         downward = [forest.said_of(messages, values, place[int(leaf)]) for leaf in self.leaves]
         results = forest.Summaries(*(x[: self.n] for x in found))
@@ -422,7 +422,7 @@ def write_part(
 ) -> None:
     """Write the results of a subtree."""
     tree, nodes, _ = read_tree(task, name)
-    solved = tree._forest.solve_with(task.settings)
+    solved = tree._forest.solve_with(task.drop)
     assert not isinstance(solved, int)
     asked = forest.Asked(wanted.quantiles, np.zeros(0))
     found = tree._forest.summarise(solved, asked, downward=downward)

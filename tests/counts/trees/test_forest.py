@@ -6,7 +6,7 @@ from scipy import special, stats
 
 from pymc_dapper.counts.trees import compiled, weights
 from pymc_dapper.counts.trees import forest as module
-from pymc_dapper.counts.trees.forest import Asked, Forest, Releases, Settings
+from pymc_dapper.counts.trees.forest import Asked, Forest, Releases
 from pymc_dapper.counts.trees.priors import NO_TABLES, Prior, to_tables
 from pymc_dapper.counts.trees.tree import CountTree
 from tests.counts.trees.by_enumeration import enumerate_tree
@@ -42,9 +42,9 @@ def enumerated():
     return enumerate_tree(PARENT.tolist(), RELEASED, SCALE, NOISE, rows, LARGEST)
 
 
-def differences(made, enumerated, settings=None):
+def differences(made, enumerated, drop=None):
     """Largest differences of the log-evidence and of marginals."""
-    solved = made.solve() if settings is None else made.solve_with(settings)
+    solved = made.solve() if drop is None else made.solve_with(drop)
     log_evidence, pmfs = enumerated
     apart = [abs(solved.log_evidence - log_evidence)]
     for node, expected in enumerate(pmfs):
@@ -160,7 +160,7 @@ def test_broken_twins_are_found(enumerated, fault):
 
 
 def test_windows_of_2_sd_are_found(enumerated):
-    assert differences(forest(), enumerated, Settings(2.0, 0.0)) > 1e-3
+    assert differences(forest(), enumerated, 2.0) > 1e-3
 
 
 def test_windows_are_widened_where_releases_contradict_each_other():
@@ -169,7 +169,7 @@ def test_windows_are_widened_where_releases_contradict_each_other():
     arrays = [np.array([2, 2, 2]), np.array([300.0, 20, 10]), np.array([9.0, 1, 1])]
     made = Forest(parent, Releases(*arrays), Prior(*np.zeros((3, 3)), NO_TABLES))
     solved = made.solve()
-    assert solved.settings.drop > module.DROP
+    assert solved.drop > module.DROP
     assert solved.most <= np.log(module.TAIL_MASS)
     x = np.arange(200)
     logs = [-(((a[None, :] - z) / s) ** 2) / 2 for a, z, s in ((x, 20, 1), (x, 10, 1))]
@@ -178,30 +178,6 @@ def test_windows_are_widened_where_releases_contradict_each_other():
     expected = p.sum(axis=1) @ x / p.sum()
     found = made.summarise(solved, Asked(np.array([0.5]), np.zeros(0)))
     assert found.means[1] == pytest.approx(expected, abs=1e-10)
-
-
-ALWAYS = 1e9
-"""By transform, however few the operations of sums written out."""
-
-
-def summed_by_transform(made, settings):
-    """How many nodes' children are."""
-    [part] = made._parts()
-    return np.count_nonzero(compiled.ascend(part, *settings, True).sizes)
-
-
-def test_wide_windows_are_convolved_by_transform():
-    """Sums of two wide flat counts: triangular, and beside the same without transforms."""
-    parent = np.array([-1, 0, 0])
-    arrays = [np.array([0, 2, 2]), np.array([0.0, 19000, 19100]), np.array([0, 1800.0, 1800])]
-    made = Forest(parent, Releases(*arrays), Prior(*np.zeros((3, 3)), NO_TABLES))
-    means = []
-    for transforms in (1.0, 0.0):
-        solved = made.solve_with(Settings(module.DROP, transforms))
-        assert summed_by_transform(made, solved.settings) == transforms
-        means.append(made.summarise(solved, Asked(np.array([0.5]), np.zeros(0))).means)
-    np.testing.assert_allclose(means[0], [38100, 19000, 19100], rtol=1e-12)
-    np.testing.assert_allclose(means[0], means[1], rtol=1e-12)
 
 
 def family(released):
@@ -213,22 +189,6 @@ def family(released):
     scale = np.append(1.5, np.full(n - 1, 60.0))
     laws = np.full(n, 0.6), np.full(n, 0.02)
     return Forest(parent, Releases(np.full(n, 2), noisy, scale), Prior(prior, *laws, NO_TABLES))
-
-
-@pytest.mark.parametrize("released", [500.0, 1300.0])
-def test_families_summed_by_transform(released):
-    """All that is known is what sums written out say; also where the total is far from likely."""
-    made = family(released)
-    solved = [made.solve_with(Settings(module.DROP, transforms)) for transforms in (ALWAYS, 0.0)]
-    assert [summed_by_transform(made, one.settings) for one in solved] == [1, 0]
-    assert solved[0].log_evidence == pytest.approx(solved[1].log_evidence, abs=1e-11)
-    assert solved[0].most <= np.log(module.TAIL_MASS)
-    asked = Asked(np.array([0.1, 0.5]), np.full(25, 20.0))
-    found, expected = (made.summarise(one, asked) for one in solved)
-    np.testing.assert_allclose(found.means, expected.means, rtol=1e-11)
-    np.testing.assert_allclose(found.sds, expected.sds, rtol=1e-9)
-    np.testing.assert_array_equal(found.quantiles, expected.quantiles)
-    np.testing.assert_allclose(found.below, expected.below, atol=1e-11)
 
 
 def in_tails():
@@ -244,40 +204,34 @@ def in_tails():
 
 
 @pytest.mark.parametrize("drop", [module.DROP, 57.5, 80.0])
-def test_the_bound_holds_for_sums_by_transform_too(drop):
+def test_the_bound_holds_in_tails_too(drop):
     """What is cut counts for the more the less likely the sum is."""
     made = in_tails()
-    exact = made.solve_with(Settings(600.0, 0.0)).log_evidence
-    solved = made.solve_with(Settings(drop, ALWAYS))
-    assert summed_by_transform(made, solved.settings) > 0
-    assert abs(np.expm1(solved.log_evidence - exact)) <= solved.total + 2e-12
-    written_out = made.solve_with(Settings(drop, 0.0))
-    assert solved.most == pytest.approx(written_out.most, abs=8)
+    exact, solved = (made.solve_with(each) for each in (600.0, drop))
+    assert abs(np.expm1(solved.log_evidence - exact.log_evidence)) <= solved.total + 2e-12
+    assert made.solve().most <= np.log(module.TAIL_MASS)
+    assert made.solve_with(module.DROP).most > 0
 
 
-def test_windows_of_sums_written_out_are_wide_enough_to_draw():
-    [part] = in_tails()._parts()
-    for drop, root in ((module.DROP, None), (146.0, None), (146.0, np.array([1918, 1918]))):
-        messages = module.to_draw(part, drop, root)
-        _, most, _ = compiled.bound_neglected(part, messages)
-        assert most <= np.log(module.TAIL_MASS)
-    narrow = compiled.ascend(part, module.DROP, 0.0, True)
-    assert compiled.bound_neglected(part, narrow)[1] > 0
-    # Of a total that is less likely than what is cut, windows are wide, too.
-    [part] = family(500.0)._parts()
-    known, unlikely = (module.to_draw(part, module.DROP, np.array([n])) for n in (500, 550))
+def test_windows_are_wide_enough_to_draw():
+    """Of a total that is less likely than what is cut, windows are wider."""
+    made = family(500.0)
+    [part], drop = made._parts(), made.solve().drop
+    known, unlikely = (module.to_draw(part, drop, np.array([n])) for n in (500, 550))
     assert known.widths[-1] < unlikely.widths[-1]
+    [part], drop = in_tails()._parts(), in_tails().solve().drop
+    for root in (None, np.array([1918, 1918])):
+        messages = module.to_draw(part, drop, root)
+        assert compiled.bound_neglected(part, messages)[1] <= np.log(module.TAIL_MASS)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("fault", [False, True])
-def test_draws_of_families_summed_by_transform(fault):
-    """With one part's message tilted once more, they are others."""
+def test_draws_of_families(fault):
+    """With one part's message tilted, they are others."""
     made, n = family(500.0), 20_000
-    settings = Settings(module.DROP, ALWAYS)
-    assert summed_by_transform(made, settings) > 0
-    [part] = made._parts()
-    messages = module.to_draw(part, settings.drop)
+    solved, [part] = made.solve(), made._parts()
+    messages = module.to_draw(part, solved.drop)
     leaf = int(np.flatnonzero(made.origin == 7)[0])
     if fault:
         width = messages.widths[leaf]
@@ -288,6 +242,6 @@ def test_draws_of_families_summed_by_transform(fault):
     compiled.split_draws(rng, part, messages, counts)
     leaves = made.origin > 0
     np.testing.assert_array_equal(counts[leaves].sum(axis=0), counts[-1])
-    found = made.summarise(made.solve_with(settings), Asked(np.array([0.5]), np.zeros(0)))
+    found = made.summarise(solved, Asked(np.array([0.5]), np.zeros(0)))
     off = counts[leaf].mean() - found.means[7]
     assert (abs(off) < 4 * found.sds[7] / n**0.5) is not fault

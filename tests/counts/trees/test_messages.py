@@ -17,7 +17,7 @@ def made(released):
 
 
 def evidence(forest, drop):
-    messages = ascend(forest.nodes, drop, 0.0, True)
+    messages = ascend(forest.nodes, drop, True)
     assert messages.impossible < 0
     return messages.log_totals.sum(), bound_neglected(forest.nodes, messages)
 

@@ -17,11 +17,9 @@ KINDS = {
 
 
 def one_leaf(prior, first, second=0.0):
-    integers, no = np.zeros(1, dtype=np.int64), np.zeros(1, dtype=bool)
+    integers = np.zeros(1, dtype=np.int64)
     numbers = [np.zeros(1), np.zeros(1), np.array([prior]), np.array([first]), np.array([second])]
-    return Nodes(
-        integers, integers, no, integers, *numbers, integers, integers, integers, np.zeros(0)
-    )
+    return Nodes(integers, integers, integers, *numbers, integers, integers, integers, np.zeros(0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
