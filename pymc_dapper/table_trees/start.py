@@ -1,4 +1,4 @@
-"""Where a chain starts: block totals drawn given all totals, cells by those of larger areas."""
+"""Where a chain starts: block totals drawn given all totals, cells by the prior's proportions."""
 
 from typing import Any
 
@@ -28,53 +28,12 @@ def tree_of_totals(
     return tree
 
 
-def compositions(
-    areas: Geography, queries: dict[str, TableQuery], fixed: Fixed, totals: np.ndarray
-) -> np.ndarray:
-    """Guess the proportions of each group, from the largest areas down.
-
-    An area begins with the proportions of the area above. These are multiplied, query after query,
-    by the ratio of released counts to expected ones. Released counts below zero are taken for zero,
-    and one sigma is added to both.
-    """
-    n_cells = len(fixed.classes)
-    wanted = np.zeros(areas.parent.size, dtype=bool)
-    above = fixed.together
-    while (above >= 0).any():
-        wanted[above[above >= 0]] = True
-        above = np.where(above >= 0, areas.parent[above], -1)
-    found = {-1: np.full((1, n_cells), 1 / n_cells)}
-    place = np.zeros(areas.parent.size, dtype=np.int64)
-    guess = found[-1]
-    for level in range(int(areas.depth[wanted].max()) + 1):
-        here = np.flatnonzero(wanted & (areas.depth == level))
-        guess = guess[place[areas.parent[here]] if level else np.zeros(here.size, dtype=np.int64)]
-        place[here] = np.arange(here.size)
-        found[level] = guess
-        for classes, released, scale, _ in queries.values():
-            k, of = np.shape(released)[1], np.asarray(classes)
-            values, sigma = np.asarray(released)[here], np.asarray(scale)[here, None]
-            inside = of >= 0
-            sums = np.zeros((k, n_cells))
-            sums[of[inside], np.flatnonzero(inside)] = 1
-            fitted = totals[here, None] * (guess @ sums.T)
-            ratio = (np.maximum(values, 0) + sigma + 1e-9) / (fitted + sigma + 1e-9)
-            ratio = np.where(np.isnan(ratio), 1.0, ratio)
-            guess[:, inside] *= ratio[:, of[inside]]
-            guess /= guess.sum(axis=1, keepdims=True)
-    shares = np.empty((fixed.together.size, n_cells))
-    for g, area in enumerate(fixed.together.tolist()):
-        shares[g] = found[int(areas.depth[area])][place[area]]
-    shares *= fixed.alpha > 0
-    shares += 1e-12 * fixed.alpha / fixed.cumulative[:, -1:]
-    return shares / shares.sum(axis=1, keepdims=True)
-
-
 def first_people(
-    rng: np.random.Generator, areas: Geography, tree: CountTree, fixed: Fixed, shares: np.ndarray
+    rng: np.random.Generator, areas: Geography, tree: CountTree, fixed: Fixed
 ) -> Entries:
     """Draw people to start from."""
     totals = tree.draw(1, random_seed=rng)[0][areas.leaf]
+    shares = fixed.alpha / fixed.cumulative[:, -1:]
     parts: list[Entries] = []
     for begin in range(0, totals.size, 4096):
         some = slice(begin, begin + 4096)

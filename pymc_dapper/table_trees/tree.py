@@ -211,13 +211,11 @@ class TableTree:
         check_executor(executor)
         if plan.folder is not None:
             begin(plan, n_chains, entropy, (self._fixed, self._released))
-        of_totals = np.where(np.isnan(self._told.value), 0.0, self._told.value).clip(0)
-        shares = start.compositions(self._areas, self._queries, self._fixed, of_totals)
         tasks = []
         for chain, seed in enumerate(np.random.SeedSequence(entropy).spawn(n_chains)):
             of_start, of_moves = seed.spawn(2)
             rng = np.random.default_rng(of_start)
-            first = start.first_people(rng, self._areas, self._tree, self._fixed, shares)
+            first = start.first_people(rng, self._areas, self._tree, self._fixed)
             tasks.append((chain, self._fixed, self._released, first, of_moves, self._moves, plan))
         found = list((map if executor is None else executor.map)(run, *zip(*tasks, strict=True)))
         self._warn_of_misfit(np.min([chain.misfit for chain in found], axis=0))
