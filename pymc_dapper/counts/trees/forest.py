@@ -90,6 +90,12 @@ class Summaries(NamedTuple):
     quantiles: np.ndarray
     below: np.ndarray
 
+    def put(self, numbers: np.ndarray, part: "Summaries") -> None:
+        """Write the rows of some nodes."""
+        for whole, values in zip(self, part, strict=True):
+            if whole.size:
+                whole[numbers] = values
+
 
 def room_for(n: int, asked: Asked) -> Summaries:
     """Allocate summaries of ``n`` nodes."""
@@ -106,21 +112,6 @@ class Solved(NamedTuple):
     log_evidence: float
     most: float
     total: float
-    largest: dict[int, float]
-    """Logarithm of a bound on the message from the rest, for nodes that aren't in parts."""
-
-
-def with_subtrees(
-    most: float, total: float, largest: Sequence[float] | np.ndarray, roots: Sequence[Root]
-) -> tuple[float, float]:
-    """Add the neglected shares of subtrees: the largest bound of a window, and the sum of all.
-
-    ``largest`` are logarithms of bounds on the messages of the rest of the tree to their roots.
-    """
-    for at_most, root in zip(largest, roots, strict=True):
-        most = max(most, at_most + root.most)
-        total += np.exp(min(at_most, 600.0)) * root.total
-    return most, total
 
 
 def tables_of(roots: Sequence[Root]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -259,6 +250,8 @@ class Forest:
         sizes, ends = compiled.cut(left, right, most)
         self._stops = np.flatnonzero(ends) + 1
         self._starts = self._stops - sizes[self._stops - 1]
+        self.roots = self.origin[self._stops - 1]
+        """The numbers of the subtrees' roots, in order; -1 for those in between."""
         self.size = parent.size
         # As wide as possible: the release of a sum must not cut its parts more than itself, or the
         # cut would be missing from the sum's message.
@@ -303,17 +296,22 @@ class Forest:
             if root.impossible >= 0:
                 return self._name(int(self._starts[k]) + root.impossible)
             roots.append(root)
+        return self.above(roots, drop)
+
+    def above(self, roots: Sequence[Root], drop: float) -> Solved | int:
+        """Pass messages up from those of the subtrees' roots, as :meth:`solve_with` does."""
         top, at = self._top(roots)
         messages = compiled.ascend(top, drop, True)
         if messages.impossible >= 0:
             return self._name(int(at[messages.impossible]))
         largest, most, total = compiled.bound_neglected(top, messages)
-        places = np.searchsorted(at, self._stops - 1)
-        most, total = with_subtrees(most, total, largest[places], roots)
-        log_evidence = messages.log_totals.sum() + sum(root.log_evidence for root in roots)
-        named = self.origin[at] >= 0
-        largest_of = dict(zip(self.origin[at[named]].tolist(), largest[named], strict=True))
-        return Solved(drop, top, messages, float(log_evidence), most, float(total), largest_of)
+        log_evidence = messages.log_totals.sum()
+        # What windows of subtrees neglect counts as often as the rest of the tree says.
+        for place, root in zip(np.searchsorted(at, self._stops - 1), roots, strict=True):
+            most = max(most, largest[place] + root.most)
+            total += np.exp(min(largest[place], 600.0)) * root.total
+            log_evidence += root.log_evidence
+        return Solved(drop, top, messages, float(log_evidence), float(most), float(total))
 
     def _places_above(self) -> np.ndarray:
         """Return the places of nodes that aren't below a subtree's root."""
@@ -365,30 +363,28 @@ class Forest:
         downward: DownwardMessage | None = None,
     ) -> Summaries:
         """Summarise the marginal pmfs of all nodes, given an outside message to a root."""
-        found = room_for(self.size, asked)
-
-        def put(numbers: np.ndarray, part: Summaries) -> None:
-            for whole, values in zip(found, part, strict=True):
-                if whole.size:
-                    whole[numbers] = values
-
-        messages, values = up_and_down(solved.top, solved.drop, downward)
-        roots, chosen, numbers = self._above()
-        put(numbers, summarised(messages, values, chosen, _of_nodes(asked, numbers)))
+        found, said = self.summarise_above(solved, asked, downward)
         named = list(self._named())
         tasks = (
-            (
-                part,
-                solved.drop,
-                said_of(messages, values, root),
-                chosen,
-                _of_nodes(asked, numbers),
-            )
-            for part, root, (chosen, numbers) in zip(self._parts(), roots, named, strict=True)
+            (part, solved.drop, message, chosen, _of_nodes(asked, numbers))
+            for part, message, (chosen, numbers) in zip(self._parts(), said, named, strict=True)
         )
         for (_, numbers), part in zip(named, in_order(executor, summaries_of, tasks), strict=True):
-            put(numbers, part)
+            found.put(numbers, part)
         return found
+
+    def summarise_above(
+        self, solved: Solved, asked: Asked, downward: DownwardMessage | None = None
+    ) -> tuple[Summaries, list[DownwardMessage]]:
+        """Summarise all nodes that aren't in subtrees; return the messages to subtrees' roots, too.
+
+        Rows of other nodes aren't written yet.
+        """
+        found = room_for(self.size, asked)
+        messages, values = up_and_down(solved.top, solved.drop, downward)
+        roots, chosen, numbers = self._above()
+        found.put(numbers, summarised(messages, values, chosen, _of_nodes(asked, numbers)))
+        return found, [said_of(messages, values, root) for root in roots]
 
     def pmf(self, solved: Solved, node: int) -> tuple[int, np.ndarray]:
         """Return the least possible count of a node, and its marginal pmf from there on."""
@@ -430,27 +426,34 @@ class Forest:
         given: np.ndarray | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Draw all counts, some nodes after the other: their numbers, and (nodes, draws)."""
-        top = solved.top
-        messages = to_draw(top, solved.drop, given)
-        counts = np.empty((top.left.size, draws), dtype=np.int64)
         own, *others = rng.spawn(1 + len(self._starts))
-        roots_of_all = np.setdiff1d(np.arange(top.left.size), np.concatenate([top.left, top.right]))
-        if given is None:
-            compiled.draw_roots(own, roots_of_all, messages, counts)
-        else:
-            counts[roots_of_all] = given
-        compiled.split_draws(own, top, messages, counts)
-        roots, chosen, numbers = self._above()
-        yield numbers, counts[chosen]
+        numbers, counts, roots = self.draw_above(solved, draws, own, given)
+        yield numbers, counts
         named = list(self._named())
         tasks = (
-            (part, solved.drop, counts[root], chosen, rng)
+            (part, solved.drop, root, chosen, rng)
             for part, root, (chosen, _), rng in zip(
                 self._parts(), roots, named, others, strict=True
             )
         )
         for (_, numbers), part in zip(named, in_order(executor, draws_of, tasks), strict=True):
             yield numbers, part
+
+    def draw_above(
+        self, solved: Solved, draws: int, rng: np.random.Generator, given: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Draw all counts that aren't in subtrees: their numbers, they, and those of the roots."""
+        top = solved.top
+        messages = to_draw(top, solved.drop, given)
+        counts = np.empty((top.left.size, draws), dtype=np.int64)
+        roots_of_all = np.setdiff1d(np.arange(top.left.size), np.concatenate([top.left, top.right]))
+        if given is None:
+            compiled.draw_roots(rng, roots_of_all, messages, counts)
+        else:
+            counts[roots_of_all] = given
+        compiled.split_draws(rng, top, messages, counts)
+        roots, chosen, numbers = self._above()
+        return numbers, counts[chosen], counts[roots]
 
 
 def _of_nodes(asked: Asked, numbers: np.ndarray) -> Asked:

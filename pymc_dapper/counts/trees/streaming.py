@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from pymc_dapper.checks import pyarrow, random_generator, shown, whole_number
 from pymc_dapper.counts.trees import forest, weights
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
-from pymc_dapper.counts.trees.priors import Prior, read_prior
+from pymc_dapper.counts.trees.priors import NO_TABLES, Prior, read_prior
 from pymc_dapper.counts.trees.tree import (
     CountTree,
     check_executor,
@@ -349,7 +349,6 @@ class Top:
             self._at = impossible[0]
             return
         self.n = n = len(nodes["node"])
-        leaves = np.arange(n, n + len(roots))
         joined = {
             "node": np.append(nodes["node"], [node for _, node, _ in roots]),
             "parent": np.append(nodes["parent"], [parent for _, _, parent in roots]),
@@ -369,25 +368,19 @@ class Top:
             n,
             lambda i: f"node {nodes['node'][i]}",
         )
-        below, nothing = [root for root, _, _ in roots], np.full(len(roots), weights.NONE)
-        kind, first, second = np.full(n + len(roots), weights.OF_TABLE), *np.zeros((2, len(parent)))
-        first[leaves] = np.arange(len(roots))
+        nothing, flat = np.full(len(roots), weights.NONE), np.zeros((3, n + len(roots)))
         self.forest = forest.Forest(
             parent,
             forest.Releases(*(np.append(x, nothing) for x in releases)),
-            Prior(kind, first, second, forest.tables_of(below)),
-            most=0,
+            Prior(*flat, NO_TABLES),  # type: ignore[call-arg]
+            most=1,  # the roots of files are subtrees
         )
-        solved = self.forest.solve_with(drop)
+        solved = self.forest.above([roots[k][0] for k in self.forest.roots - n], drop)
         if isinstance(solved, int):
             self._at = int(joined["node"][solved])
             return
         self.solved: forest.Solved = solved
-        self.leaves = leaves
-        self.most, self.total = forest.with_subtrees(
-            solved.most, solved.total, [solved.largest[leaf] for leaf in leaves.tolist()], below
-        )
-        self.log_evidence = solved.log_evidence + sum(root.log_evidence for root in below)
+        self.most, self.total, self.log_evidence = solved.most, solved.total, solved.log_evidence
 
     def impossible(self) -> str:
         """Name the node without a possible count."""
@@ -401,15 +394,16 @@ class Top:
     ) -> tuple[forest.Summaries, np.ndarray, list[forest.DownwardMessage], list[np.ndarray]]:
         """Return results and draws of the top, and of subtrees' roots, with downward messages."""
         asked = forest.Asked(wanted.quantiles, np.zeros(0))
-        found = self.forest.summarise(self.solved, asked)
-        drawn = np.zeros((0, self.forest.size), dtype=np.int64)
-        if wanted.draws:
-            drawn = self.forest.draw(self.solved, wanted.draws, rng)
-        messages, values = forest.up_and_down(self.solved.top, self.solved.drop, None)
-        place = {int(node): i for i, node in enumerate(self.forest.origin) if node >= 0}
-        downward = [forest.said_of(messages, values, place[int(leaf)]) for leaf in self.leaves]
-        results = forest.Summaries(*(x[: self.n] for x in found))
-        return results, drawn[:, : self.n].T, downward, [drawn[:, leaf] for leaf in self.leaves]
+        found, downward = self.forest.summarise_above(self.solved, asked)
+        [own] = rng.spawn(1)
+        numbers, counts, of_roots = self.forest.draw_above(self.solved, wanted.draws, own)
+        order = np.argsort(self.forest.roots)
+        return (
+            forest.Summaries(*(x[: self.n] for x in found)),
+            counts[np.argsort(numbers)],
+            [downward[k] for k in order],
+            list(of_roots[order]),
+        )
 
 
 def write_part(
