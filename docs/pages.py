@@ -13,6 +13,7 @@ from pathlib import Path
 
 import matplotlib
 import pytensor
+from matplotlib.figure import Figure
 
 DOCS = Path(__file__).parent
 EXAMPLES = DOCS.parent / "examples"
@@ -53,10 +54,12 @@ def save_figures(page, stem, names, folder):
     sys.path.insert(0, str(EXAMPLES))
     from _figures import save
 
-    plots = {f"{stem}_{name}.png": p for name, p in names.items() if isinstance(p, PlotCollection)}
+    kinds = PlotCollection | Figure
+    plots = {f"{stem}_{name}.png": p for name, p in names.items() if isinstance(p, kinds)}
     shown = {file: plot for file, plot in plots.items() if f"figures/{file})" in page}
     for file, plot in shown.items():
-        save(plot.viz["figure"].item(), folder / file)
+        figure = plot if isinstance(plot, Figure) else plot.viz["figure"].item()
+        save(figure, folder / file)
     return list(shown)
 
 

@@ -119,13 +119,13 @@ def width_and_coverage(result):
 
 def draw(result):
     """Width and coverage against the budget; widths on a logarithmic axis, so that all are seen."""
-    plot = pmd.plot_study(result, ["private", "naive"])
-    widths = plot.get_target("mean", {"panel": "utility"})
+    figure = pmd.plot_study(result, ["private", "naive"])
+    widths = figure.axes[0]
     widths.set_yscale("log")
     widths.set_yticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
     widths.minorticks_off()
     widths.set_ylim(0.5, 10)
-    return plot.viz["figure"].item()
+    return figure
 
 
 def main(replicates=50, draws=500, tune=300, grid=GRID, output=OUTPUT, page=None, **options):

@@ -21,7 +21,7 @@ from pymc_dapper.releases.release import Release
 from pymc_dapper.studies.study import study
 
 if TYPE_CHECKING:
-    from arviz_plots import PlotCollection
+    from matplotlib.figure import Figure
 
 HEADER = ("parameter", "mechanism", "epsilon", "width", "coverage", "releases")
 
@@ -101,12 +101,12 @@ class Plan:
     study: DataTree
 
     @cached_property
-    def figure(self) -> "PlotCollection":
+    def figure(self) -> "Figure":
         """Widths of intervals against the budget, a line for each mechanism; and coverage.
 
         It is that of :func:`pymc_dapper.plot_study`, which has options: ``plot_study(plan.study)``.
         """
-        return plot_study(self.study, backend="matplotlib")
+        return plot_study(self.study)
 
     def __repr__(self) -> str:
         return "\n".join([self._title(), *aligned([HEADER, *self._rows()])])
@@ -115,11 +115,10 @@ class Plan:
         written = table(self._title(), HEADER, self._rows())
         if not self.study.children:
             return written
-        figure = self.figure.viz["figure"].item()
         picture = BytesIO()
-        figure.savefig(picture, format="png", bbox_inches="tight")
+        self.figure.savefig(picture, format="png", bbox_inches="tight")
         # A notebook would show pyplot's figure a second time.
-        pyplot.close(figure)
+        pyplot.close(self.figure)
         code = b64encode(picture.getvalue()).decode()
         return f'{written}<img src="data:image/png;base64,{code}" alt="{self._title()}">'
 

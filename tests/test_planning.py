@@ -89,7 +89,10 @@ share      Gaussian   2        6      1.00 ± 0.25  1"""
     assert '<img src="data:image/png;base64,' in html
     # A notebook shows what pyplot holds by itself.
     assert plt.get_fignums() == before
-    assert plan.figure.viz["figure"].item() is not None
+    assert [line.get_label() for line in plan.figure.axes[0].get_lines()] == [
+        "Laplace",
+        "Gaussian",
+    ]
 
 
 def test_a_plan_without_finished_cells_is_an_empty_table():

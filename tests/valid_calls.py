@@ -543,7 +543,7 @@ STOPS = {
     "study": ["studies.study:CellRunner"],
     "plot_record_acceptance": ["plots.drawing:figure_options"],
     "plot_analyses": ["plots.drawing:figure_options"],
-    "plot_study": ["plots.drawing:figure_options"],
+    "plot_study": ["plots.study:_draw"],
     "synthetic_data": ["synthetic.data:_new_people"],
     "diagnostics.record_acceptance": ["after diagnostics.record_acceptance:group"],
     "diagnostics.missing_information": ["diagnostics.missing_information:assign_parameter_steps"],

@@ -1,4 +1,4 @@
-"""Figures of private inference, on arviz-plots."""
+"""Figures of private inference, on arviz-plots; of studies, on matplotlib."""
 
 from pymc_dapper.plots.analyses import plot_analyses
 from pymc_dapper.plots.record_acceptance import plot_record_acceptance

@@ -42,46 +42,46 @@ def result():
     plt.close("all")
 
 
-def drawn(plot, panel):
-    """The values of each line in a panel."""
-    return [line.get_ydata() for line in plot.get_target("mean", {"panel": panel}).get_lines()]
+ORDER = [(name, mechanism) for name in ("private", "naive") for mechanism in ("a", "b")]
+
+
+def lines(panel):
+    """Those of results: the first line of coverage is its nominal value."""
+    return [line for line in panel.get_lines() if len(line.get_ydata()) == len(EPSILON)]
 
 
 def test_lines_are_means_and_coverage_over_replicates(result):
-    plot = plot_study(result)
+    utility, coverage = plot_study(result).axes
     for panel, values in (
-        ("utility", lambda x: x["width"].mean("replicate")),
-        ("coverage", lambda x: x["coverage"]),
+        (utility, lambda x: x["width"].mean("replicate")),
+        (coverage, lambda x: x["coverage"]),
     ):
-        expected = [
-            values(result[name].dataset).sel(mechanism=mechanism).values
-            for name in ("private", "naive")
-            for mechanism in ("a", "b")
-        ]
-        found = [y for y in drawn(plot, panel) if len(y) == len(EPSILON)]
-        assert len(found) == 4
-        for line in expected:
-            assert any(np.allclose(line, y, rtol=1e-12) for y in found)
+        for (name, mechanism), line in zip(ORDER, lines(panel), strict=True):
+            expected = values(result[name].dataset).sel(mechanism=mechanism).values
+            np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-12)
+            np.testing.assert_array_equal(line.get_xdata(), EPSILON)
 
 
-def test_colours_are_those_of_the_analyses_and_the_mechanisms_legend_has_none_of_them(result):
-    plot = plot_study(result)
-    lines = plot.get_target("mean", {"panel": "coverage"}).get_lines()
-    assert {line.get_color() for line in lines if len(line.get_ydata()) == len(EPSILON)} == {
-        COLOURS["private"],
-        COLOURS["naive"],
-    }
-    analyses, mechanisms = plot.viz["figure"].item().legends
-    assert [line.get_color() for line in analyses.get_lines()] == [
-        COLOURS["private"],
-        COLOURS["naive"],
-    ]
-    assert {line.get_color() for line in mechanisms.get_lines()} == {"black"}
+def test_analyses_have_their_colours_and_mechanisms_their_markers(result):
+    figure = plot_study(result)
+    for panel in figure.axes:
+        assert [line.get_color() for line in lines(panel)] == [COLOURS[name] for name, _ in ORDER]
+        markers = [line.get_marker() for line in lines(panel)]
+        assert markers[:2] == markers[2:]
+        assert markers[0] != markers[1]
+    [legend] = figure.legends
+    assert legend.get_title().get_text() == "analysis, mechanism"
+    assert [text.get_text() for text in legend.get_texts()] == [", ".join(each) for each in ORDER]
+
+
+def test_a_single_line_has_no_legend(result):
+    figure = plot_study(result, "naive", coords={"mechanism": "a"})
+    assert figure.legends == []
+    assert len(lines(figure.axes[0])) == 1
 
 
 def test_the_band_is_binomial_at_the_nominal_level(result):
-    plot = plot_study(result, "private")
-    panel = plot.get_target("mean", {"panel": "coverage"})
+    panel = plot_study(result, "private").axes[1]
     [band] = panel.patches
     low, high = band.get_y(), band.get_y() + band.get_height()
     counts = np.arange(N + 1)
@@ -89,28 +89,30 @@ def test_the_band_is_binomial_at_the_nominal_level(result):
     assert binom.pmf(counts, N, 0.8)[inside].sum() >= 0.95
     # No shorter one has that probability: without its ends it has less.
     assert binom.pmf(counts, N, 0.8)[inside][1:-1].sum() < 0.95
-    assert any(np.allclose(y, 0.8) for y in drawn(plot, "coverage"))
+    assert set(panel.get_lines()[0].get_ydata()) == {0.8}
 
 
 def test_a_wide_setting_is_spread_by_logarithms(result):
-    axis = plot_study(result).get_target("mean", {"panel": "utility"})
-    np.testing.assert_allclose(axis.get_xticks(), np.log10(EPSILON))
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.5", "1", "8"]
-
-
-def test_other_statistics_other_settings_and_parts_left_out(result):
-    plot = plot_study(
-        result, utility="bias", coords={"mechanism": "a"}, visuals={"band": False, "legend": False}
+    for panel in plot_study(result).axes:
+        assert panel.get_xscale() == "log"
+        np.testing.assert_array_equal(panel.get_xticks(), EPSILON)
+        assert [label.get_text() for label in panel.get_xticklabels()] == ["0.5", "1", "8"]
+    few = xr.DataTree.from_dict(
+        {"/": result.dataset, "private": result["private"].dataset.isel(epsilon=[0, 1])}
     )
-    assert not plot.get_target("mean", {"panel": "coverage"}).patches
-    found = [y for y in drawn(plot, "utility") if len(y) == len(EPSILON)]
-    assert len(found) == 2
-    np.testing.assert_allclose(found[0], result["private/bias"].sel(mechanism="a"))
+    assert plot_study(few).axes[0].get_xscale() == "linear"
 
 
-def ends(plot):
+def test_other_statistics_and_other_settings(result):
+    utility, _ = plot_study(result, utility="bias", coords={"mechanism": "a"}).axes
+    private, naive = lines(utility)
+    np.testing.assert_allclose(private.get_ydata(), result["private/bias"].sel(mechanism="a"))
+    np.testing.assert_allclose(naive.get_ydata(), result["naive/bias"].sel(mechanism="a"))
+
+
+def ends(figure):
     """Lower and upper ends of the utility's first error band."""
-    band = plot.get_target("mean", {"panel": "utility"}).collections[0]
+    band = figure.axes[0].collections[0]
     y = band.get_paths()[0].vertices[:, 1]
     return y.min(), y.max()
 
@@ -137,21 +139,22 @@ def test_without_a_true_value_there_is_no_coverage(result):
     private = result["private"].dataset
     unknown = private.assign({name: private[name] * value for name, value in nothing.items()})
     tree = xr.DataTree.from_dict({"/": result.dataset, "private": unknown})
-    plot = plot_study(tree)
-    assert list(plot.viz["plot"]["panel"].values) == ["utility"]
+    assert len(plot_study(tree).axes) == 1
     # Beside a parameter that has one, the other panel is drawn.
     tree["naive"] = result["naive"]
-    assert list(plot_study(tree).viz["plot"]["panel"].values) == ["utility", "coverage"]
+    assert len(plot_study(tree).axes) == 2
 
 
-def test_further_settings_are_rows_of_panels(result):
+def test_further_settings_have_lines_of_their_own(result):
     settings = {"n": [10, 20], "prior": ["flat", "steep"]}
     groups = {name: group.dataset.expand_dims(settings) for name, group in result.children.items()}
     more = xr.DataTree.from_dict({"/": result.dataset, **groups})
-    plot = plot_study(more)
-    assert dict(plot.viz["plot"].sizes) == {"panel": 2, "prior": 2, "mechanism": 2}
-    panel = plot.get_target("mean", {"panel": "utility", "prior": "flat", "mechanism": "b"})
-    assert panel.get_ylabel() == "prior = flat, mechanism = b"
+    figure = plot_study(more)
+    assert figure.legends[0].get_title().get_text() == "analysis, n, prior, mechanism"
+    assert len(lines(figure.axes[0])) == 16
+    found = {line.get_label(): line.get_ydata() for line in lines(figure.axes[0])}
+    width = result["naive/width"].sel(mechanism="b").mean("replicate")
+    np.testing.assert_allclose(found["naive, 20, flat, b"], width)
 
 
 @pytest.mark.parametrize(
