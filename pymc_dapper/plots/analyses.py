@@ -12,57 +12,55 @@ from pymc_dapper.plots import drawing
 MODEL = "model"
 """The dimension of analyses in arviz-plots."""
 
+SAMPLES = ("sample", "chain", "draw")
+"""Names of the draws."""
 
-def variables(analyses: Mapping[str, Any], var_names: str | list[str] | None) -> list[str]:
-    """Choose the variables to draw, among those that are in the posteriors of all analyses.
 
-    Raises ValueError if one has no posterior, or if the variables asked for aren't in all of them.
-    Returned are names, in the order of the first analysis.
+def comparable(
+    analyses: Mapping[str, Any], var_names: str | list[str] | None
+) -> dict[str, xr.Dataset]:
+    """Take draws of the variables that all analyses have: as many of each, of the same entries.
+
+    Variables come in the order of the first analysis. Raises ValueError if an analysis has no
+    posterior, if the variables asked for aren't in all of them, or if one has other dims or other
+    coordinates than in the first.
     """
     for name, tree in analyses.items():
         if "posterior" not in tree.children:
             raise ValueError(f"'{name}' has no group 'posterior'")
-    everywhere = [tree["posterior"] for tree in analyses.values()]
-    common = [name for name in everywhere[0] if all(name in one for one in everywhere)]
+    posteriors = {name: tree["posterior"].dataset for name, tree in analyses.items()}
+    first, *others = posteriors
+    common = [x for x in posteriors[first] if all(x in posteriors[other] for other in others)]
+    fewest = min(one.sizes["chain"] * one.sizes["draw"] for one in posteriors.values())
+    options = {"num_samples": fewest, "random_seed": 0, "keep_dataset": True}
+    everyone = ", ".join(f"'{name}'" for name in analyses)
     listed = ", ".join(f"'{name}'" for name in common) or "none"
-    where = "in posterior of " + ", ".join(f"'{name}'" for name in analyses)
-    nothing = f"there is no variable to draw. Variables {where}: {listed}"
+    there = f"Variables in posterior of {everyone}: {listed}"
     if not common:
-        raise ValueError(nothing)
-    shared = xr.DataTree.from_dict({"posterior": everywhere[0].dataset[common]})
+        raise ValueError(f"there is no variable to draw. {there}")
     try:
-        chosen = extract(shared, var_names=var_names, combined=False, keep_dataset=True)
-    except KeyError as error:
-        raise ValueError(f"{error.args[0]}. Variables {where}: {listed}") from error
-    if not chosen.data_vars:
-        raise ValueError(nothing)
-    return [str(name) for name in chosen.data_vars]
-
-
-def stack(datasets: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """Put analyses one behind the other, along a dimension "model".
-
-    Raises ValueError if a variable has other dims, or other coordinates, in one analysis than in
-    the first.
-    """
-    first, *others = datasets
+        draws: dict[str, Any] = {
+            # Which draw a value comes from is of no account, and differs between analyses.
+            name: extract(one[common], var_names=var_names, **options).drop_vars(SAMPLES)
+            for name, one in posteriors.items()
+        }
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"var_names={var_names!r} must choose some of them. {there}") from error
     for other in others:
-        for name, variable in datasets[first].items():
-            if set(variable.dims) != set(datasets[other][name].dims):
+        for x, variable in draws[first].items():
+            if set(variable.dims) != set(draws[other][x].dims):
                 raise ValueError(
-                    f"'{name}' has dims {variable.dims} in '{first}', but "
-                    f"{datasets[other][name].dims} in '{other}': give it the same in both models"
+                    f"'{x}' has dims {variable.dims} in '{first}', but "
+                    f"{draws[other][x].dims} in '{other}': give it the same in both models"
                 )
     try:
-        stacked = xr.concat(
-            datasets.values(), MODEL, join="exact", coords="minimal", compat="override"
-        )
+        xr.align(*draws.values(), join="exact")
     except ValueError as error:
         raise ValueError(
-            f"the analyses {', '.join(repr(name) for name in datasets)} don't have the same "
-            f"entries of their variables: give dims the same coordinates in all models ({error})"
+            f"the analyses {everyone} don't have the same entries of their variables: give dims "
+            f"the same coordinates in all models ({error})"
         ) from error
-    return stacked.assign_coords({MODEL: list(datasets)})
+    return draws
 
 
 if TYPE_CHECKING:
@@ -122,8 +120,6 @@ def plot_analyses(
         If ``analyses`` is a single result.
     ValueError
         If the analyses have no such variables in common, or with other dims or coordinates.
-    ImportError
-        If there is nothing to draw with.
 
     Notes
     -----
@@ -139,12 +135,7 @@ def plot_analyses(
     drawing.check_analyses(analyses)
     if isinstance(analyses, xr.DataTree):
         raise TypeError("pass several results by name, as in {'private': idata, 'naive': other}")
-    names = variables(analyses, var_names)
-    fewest = min(
-        tree["posterior"].sizes["chain"] * tree["posterior"].sizes["draw"]
-        for tree in analyses.values()
-    )
-    draws = stack({name: _thinned(tree, names, fewest) for name, tree in analyses.items()})
+    draws = comparable(analyses, var_names)
     asked = dict(visuals or {})
     legend = asked.pop("legend", {})
     collection = arviz_plots.plot_dist(
@@ -165,12 +156,3 @@ def plot_analyses(
     )
     drawing.add_legend(collection, MODEL, {"legend": legend}, title="")
     return collection
-
-
-def _thinned(tree: Any, names: list[str], number: int) -> xr.Dataset:
-    """Take this many draws of all chains together."""
-    draws: Any = extract(
-        tree, var_names=names, num_samples=number, random_seed=0, keep_dataset=True
-    )
-    # Which draw a value comes from is of no account, and differs between analyses.
-    return draws.drop_vars(["sample", "chain", "draw"])

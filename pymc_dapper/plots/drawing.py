@@ -1,7 +1,6 @@
 """Shared code of the plots: loading arviz-plots, defaults of a figure, and drawing one visual."""
 
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import xarray as xr
@@ -26,30 +25,19 @@ def begin_figure(backend: str | None, *, var_names: Any = None, **given: Any) ->
     That is imported when a figure is asked for, since matplotlib comes with it.
 
     Returned are the name of the plotting library (the one asked for, or ArviZ's default) and
-    ``arviz_plots``. Raises ImportError if either isn't installed.
+    ``arviz_plots``.
     """
+    import arviz_plots
+
     if isinstance(var_names, str):
         text(var_names, "var_names")
     elif var_names is not None:
         names(var_names, "var_names")
     for name, value in given.items():
         options(value, name)
-    if backend is not None:
-        choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none"))
-    # ArviZ's fallback without a plotting library, which silently draws nothing.
-    elif (backend := str(rcParams["plot.backend"])) == "none":
-        raise ImportError(
-            "there is no plotting library to draw with: pip install matplotlib, or say "
-            "backend='none'"
-        )
-    try:
-        arviz_plots = import_module("arviz_plots")
-        import_module(f"arviz_plots.backend.{backend}")
-    except ModuleNotFoundError as error:
-        raise ImportError(
-            f"this figure needs {error.name}, which isn't installed: pip install {error.name}"
-        ) from error
-    return backend, arviz_plots
+    if backend is None:
+        backend = str(rcParams["plot.backend"])
+    return choice(backend, "backend", ("matplotlib", "plotly", "bokeh", "none")), arviz_plots
 
 
 def check_analyses(analyses: Any) -> None:

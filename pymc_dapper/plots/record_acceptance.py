@@ -74,8 +74,6 @@ def plot_record_acceptance(
     ValueError
         If no ``DapperStep`` was among the steps, if records weren't tracked and ``by="record"``, or
         if ``step`` doesn't name a step.
-    ImportError
-        If there is nothing to draw with.
 
     Warns
     -----

@@ -1,7 +1,4 @@
-"""Densities of several analyses: of the right draws, and of the same parameters.
-
-Several analyses as one dataset: of the same variables, with the same dims and coordinates.
-"""
+"""Densities of several analyses: of the right draws, and of the same parameters."""
 
 import arviz_base as az
 import numpy as np
@@ -10,7 +7,7 @@ import xarray as xr
 from arviz_stats import eti
 
 from pymc_dapper.plots import plot_analyses
-from pymc_dapper.plots.analyses import MODEL, stack, variables
+from pymc_dapper.plots.analyses import comparable
 from pymc_dapper.plots.drawing import COLOURS
 
 
@@ -24,9 +21,9 @@ def analysis(names, labels=("no", "yes")):
 
 def test_variables_are_those_that_all_have_in_the_order_of_the_first():
     both = {"one": analysis(["q", "p", "r"]), "other": analysis(["p", "q", "s"])}
-    assert variables(both, None) == ["q", "p"]
-    assert variables(both, ["p"]) == ["p"]
-    assert variables(both, ["~p"]) == ["q"]
+    for asked, expected in ((None, ["q", "p"]), (["p"], ["p"]), (["~p"], ["q"])):
+        draws = comparable(both, asked)
+        assert [list(one) for one in draws.values()] == [expected, expected]
 
 
 @pytest.mark.parametrize(
@@ -43,23 +40,17 @@ def test_variables_are_those_that_all_have_in_the_order_of_the_first():
 )
 def test_input_that_cannot_be_drawn_is_reported(analyses, names, message):
     with pytest.raises(ValueError, match=message):
-        variables(analyses, names)
-
-
-def test_analyses_stand_one_behind_the_other():
-    datasets = {name: analysis(["p"])["posterior"].dataset for name in ("one", "other")}
-    stacked = stack({"one": datasets["one"], "other": 2 * datasets["other"]})
-    assert list(stacked[MODEL].values) == ["one", "other"]
-    np.testing.assert_array_equal(stacked["p"].sel(answer="yes").mean(("chain", "draw")), [1, 2])
+        comparable(analyses, names)
 
 
 def test_other_dims_and_coordinates_are_told():
-    one = analysis(["p"])["posterior"].dataset
+    one = analysis(["p"])
+    without = xr.DataTree.from_dict({"posterior": one["posterior"].dataset.isel(answer=0)})
     with pytest.raises(ValueError, match=r"'p' has dims .* in 'one', but .* in 'other'"):
-        stack({"one": one, "other": one.isel(answer=0, drop=True)})
-    others = analysis(["p"], ["yes", "never"])["posterior"].dataset
-    with pytest.raises(ValueError, match="'one', 'other' don't have the same entries"):
-        stack({"one": one, "other": others})
+        comparable({"one": one, "other": without}, None)
+    for labels in (["yes", "never"], ["yes", "no"], ["no", "yes", "never"]):
+        with pytest.raises(ValueError, match="'one', 'other' don't have the same entries"):
+            comparable({"one": one, "other": analysis(["p"], labels)}, None)
 
 
 def drawn(values, dims=("cell",), coords=("a", "b", "c")):
@@ -157,7 +148,7 @@ def test_what_cannot_be_compared_is_refused(private, naive):
         plot_analyses({})
     with pytest.raises(ValueError, match=r"'q'.*in posterior of 'private', 'naive': 'p'"):
         plot_analyses({"private": private, "naive": naive}, var_names="q")
-    with pytest.raises(ValueError, match="no variable to draw"):
+    with pytest.raises(ValueError, match=r"var_names='~p' must choose .*'private', 'naive': 'p'"):
         plot_analyses({"private": private, "naive": naive}, var_names="~p")
     other_dims = drawn(dirichlet(2, 200), dims=("group",))
     with pytest.raises(ValueError, match=r"'p' has dims .*cell.* in 'private'.*group.* in 'naive'"):
