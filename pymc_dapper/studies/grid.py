@@ -6,21 +6,17 @@ import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from pymc_dapper.checks import whole_number
+from pymc_dapper.checks import as_array, whole_number
 from pymc_dapper.studies import fields
 
 type Value = bool | int | float | str
 
 TABLE_DIM = "cell"
 REPLICATE_DIM = "replicate"
-
-LARGEST = 2**63 - 1
-"""NumPy types of whole numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +137,7 @@ def _named(grid: Mapping[Any, Any]) -> Mapping[str, Any]:
 def _levels(name: str, values: Any) -> list[Value]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"grid['{name}'] must be a list of values, got {values!r}")
-    levels = _of_one_type([_value(name, value) for value in values])
+    levels = _labels(name, values)
     if not levels:
         raise ValueError(f"grid['{name}'] is empty: give at least one value")
     if len(set(levels)) < len(levels):
@@ -161,7 +157,7 @@ def _rows(table: Any) -> list[dict[str, Value]]:
     for row in table:
         if set(row) != set(names):
             raise ValueError(f"all cells of the grid must have the names {names}, got {list(row)}")
-    columns = {name: _of_one_type([_value(name, row[name]) for row in table]) for name in names}
+    columns = {name: _labels(name, [row[name] for row in table]) for name in names}
     rows = [dict(zip(names, values, strict=True)) for values in zip(*columns.values(), strict=True)]
     seen: set[Hashable] = set()
     for row in rows:
@@ -171,41 +167,23 @@ def _rows(table: Any) -> list[dict[str, Value]]:
     return rows
 
 
-def _value(name: str, value: Any) -> Value:
-    """Make plain Python of a value."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        number = int(value)
-        if abs(number) > LARGEST:
-            raise ValueError(f"grid['{name}']: {number} is too large for an array; give a string")
-        return number
-    if isinstance(value, Real):
-        try:
-            real = float(value)
-        except OverflowError:
-            raise ValueError(
-                f"grid['{name}']: a number is too large for an array; give a string"
-            ) from None
-        if not math.isnan(real):
-            return real
-    if isinstance(value, str):
+def _labels(name: str, values: Iterable[Any]) -> list[Value]:
+    """Make plain Python of the values of a setting, which label an array of the result."""
+    given = list(values)
+    for value in given:
         # Halves of characters can't be encoded, and a zero byte ends a text in an array.
-        if not value.isprintable():
+        if isinstance(value, str) and not value.isprintable():
             raise ValueError(f"grid['{name}']: {value!r} can't be printed: give another text")
-        return str(value)
-    raise TypeError(
-        f"grid['{name}']: values must be numbers, bools or strings, which label the result, got "
-        f"{value!r}. For anything else give a string, and look up in simulate and build what it "
-        "stands for"
-    )
-
-
-def _of_one_type(values: list[Value]) -> list[Value]:
-    """Convert numbers to floats if some are floats; refuse other mixtures."""
-    types = {type(value) for value in values}
-    if types == {int, float}:
-        return [float(value) for value in values]
-    if len(types) > 1:
-        raise TypeError(f"the values of a setting must be of one type, got {values}")
-    return values
+    found = as_array(given)
+    if found.dtype.kind == "f":
+        found = found.astype(float)
+    kinds = {as_array(value).dtype.kind for value in given}
+    of_one = any(kinds <= set(kind) for kind in ("b", "iuf", "U")) and found.ndim == 1
+    # A whole number may be rounded, a nan isn't itself, and a masked value is nothing.
+    if not of_one or found.tolist() != given:
+        raise TypeError(
+            f"grid['{name}']: values must be all numbers that an array has room for, all bools or "
+            f"all strings, got {given!r:.200}. For anything else give a string, and look up in "
+            "simulate and build what it stands for"
+        )
+    return found.tolist()

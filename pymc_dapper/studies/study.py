@@ -37,10 +37,8 @@ DEFAULTS = {"draws": 1000, "tune": 1000, "chains": 2, "compute_convergence_check
 """Arguments of ``pmd.sample``, if not given."""
 
 OWN = ("model", "step", "random_seed", "var_names", "callback", "cores", "progressbar")
-"""Arguments of ``pmd.sample`` that a study chooses itself."""
-
-UNSUITED = ("keep_records", "trace", "return_inferencedata", "discard_tuned_samples")
-"""Arguments of ``pmd.sample`` that make no sense here."""
+UNSUITED = (*OWN, "keep_records", "trace", "return_inferencedata", "discard_tuned_samples")
+"""Arguments of ``pmd.sample`` that a study chooses itself, or that make no sense here."""
 
 OnChange = Literal["warn", "raise", "reuse"]
 
@@ -216,29 +214,18 @@ def _fresh_seed() -> int:
 
 def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
     """Check the sampler's arguments, and fill in defaults."""
-    known = {*STEP_OPTIONS, *inspect.signature(pm.sample).parameters} - {"kwargs"}
-    for name in given:
-        if name in OWN:
-            raise ValueError(f"sample_kwargs can't have '{name}': a study chooses it itself")
-        if name in UNSUITED:
-            raise ValueError(f"sample_kwargs can't have '{name}': a study keeps no draws")
-        if name not in known:
-            raise ValueError(
-                f"sample_kwargs can't have '{name}': pmd.sample has no such argument. Those of "
-                "steps go to dapper= or nuts="
-            )
+    there = {*STEP_OPTIONS, *inspect.signature(pm.sample).parameters} - {"kwargs", *UNSUITED}
+    rule = "sample_kwargs: a study chooses steps and seeds itself, keeps no draws, and takes no"
+    checks.known(given, sorted(there), rule)
     return {**DEFAULTS, **given}
 
 
 def _check(executor: Any, store: Any, on_change: Any, **flags: Any) -> None:
     for name, value in flags.items():
         checks.flag(value, name)
-    if isinstance(executor, bool) or not isinstance(executor, Executor | int | None):
-        raise TypeError(
-            "executor must be a number of processes or a concurrent.futures.Executor, got "
-            f"{checks.shown(executor)}. Of a Dask client, pass client.get_executor()"
-        )
-    if isinstance(executor, int):
+    if executor is not None and not isinstance(executor, Executor):
+        rule = "executor must be a number of processes or an Executor (Dask: client.get_executor())"
+        checks.is_a(executor, int, rule)
         checks.whole_number(executor, "executor", at_least=1)
     if store is not None:
         checks.is_a(store, str | PathLike, "store must be the path of a folder")

@@ -81,10 +81,15 @@ def test_seeds_stay_when_a_grid_grows_or_is_written_in_another_way():
         ({"epsilon": 1.0}, 1, TypeError, "must be a list"),
         ({"mechanism": "laplace"}, 1, TypeError, "must be a list"),
         ({"epsilon": [1.0, 1]}, 1, ValueError, "twice.*replicates="),
-        ({"epsilon": [1.0, "1"]}, 1, TypeError, "of one type"),
-        ({"epsilon": [float("nan")]}, 1, TypeError, "numbers, bools or strings"),
-        ({"n": [2**63]}, 1, ValueError, "too large"),
-        ({"n": [Fraction(10**400)]}, 1, ValueError, "too large"),
+        ({"epsilon": [1.0, "1"]}, 1, TypeError, "all numbers .*, all bools or all strings"),
+        ({"epsilon": [1, True]}, 1, TypeError, "all numbers .*, all bools or all strings"),
+        ({"epsilon": [float("nan")]}, 1, TypeError, "numbers that an array has room for"),
+        ({"epsilon": [[1], [2]]}, 1, TypeError, "numbers that an array has room for"),
+        ({"epsilon": [[1], [2, 3]]}, 1, TypeError, "numbers that an array has room for"),
+        ({"n": [2**64]}, 1, TypeError, "numbers that an array has room for"),
+        ({"n": [2**63 + 1, -1]}, 1, TypeError, "numbers that an array has room for"),
+        ({"n": [2**53 + 1, 0.5]}, 1, TypeError, "numbers that an array has room for"),
+        ({"n": [Fraction(10**400)]}, 1, TypeError, "numbers that an array has room for"),
         ({"name": ["a", "\udcff"]}, 1, ValueError, r"grid\['name'\]: '\\udcff' can't be printed"),
         ([{"name": "a\0"}], 1, ValueError, "can't be printed: give another text"),
         ({"digest": [0.0]}, 1, ValueError, "means something else"),
@@ -103,3 +108,9 @@ def test_seeds_stay_when_a_grid_grows_or_is_written_in_another_way():
 def test_refusals(grid, replicates, error, message):
     with pytest.raises(error, match=message):
         read_grid(grid, replicates)
+
+
+@pytest.mark.filterwarnings("ignore:Warning. converting a masked element to nan:UserWarning")
+def test_masked_values_are_refused():
+    with pytest.raises(TypeError, match="all numbers that an array has room for"):
+        read_grid({"epsilon": np.ma.masked_array([1, 2], [0, 1])}, 1)

@@ -40,7 +40,7 @@ def test_slow_cells_have_a_time_left(monkeypatch):
     [
         ({"executor": "dask"}, TypeError, r"client.get_executor\(\)"),
         ({"executor": 0}, ValueError, "at least 1"),
-        ({"executor": True}, TypeError, "executor must be a number of processes .*, got True"),
+        ({"executor": True}, TypeError, "executor must be a whole number .*, got True"),
         ({"seed": -1}, ValueError, "seed"),
         ({"seed": 1.5}, TypeError, "seed must be a whole number"),
         ({"timeout": 0}, ValueError, "timeout"),
