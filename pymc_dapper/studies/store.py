@@ -2,16 +2,15 @@
 
 import hashlib
 import json
-import os
 import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
-from pymc_dapper.checks import pyarrow
+from pymc_dapper.checks import pyarrow, whole_number
+from pymc_dapper.runs import claim, claimed, whole
 from pymc_dapper.studies import fields
 from pymc_dapper.studies.cell import CellResult
 from pymc_dapper.studies.fingerprint import differences, plain
@@ -34,22 +33,30 @@ class Store:
         self.changed: dict[Cell, list[str]] = {}
         self._fingerprint = fingerprint
         self._study = ""
+        self._there = f"store={str(path)!r} has results"
         self._arrow = pyarrow("store=")
         self._is_writable = True
         try:
             path.mkdir(parents=True, exist_ok=True)
-            probe = path / f".probe-{uuid4().hex}"
-            _write(probe, b"writable")
-            probe.unlink()
+            with whole(path / ".writable") as probe:
+                probe.write_bytes(b"yes")
+            (path / ".writable").unlink(missing_ok=True)
         except OSError as error:
             raise type(error)(
                 error.errno, f"store={str(path)!r} can't be written to: {error.strerror}"
             ) from error
+        if any(path.glob("*.parquet")) and not (path / IDENTITY).exists():
+            raise ValueError(
+                f"{self._there} in Parquet files, but no {IDENTITY}: it is no store of a study, or "
+                "has lost a part"
+            )
 
     def seed(self) -> int | None:
         """Return the seed of the study that the store holds; None if it holds none."""
-        identity = self._identity()
-        return None if identity is None else identity["seed"]
+        found = claimed(self.path / IDENTITY, self._there)
+        if found is None:
+            return None
+        return whole_number(found.get("seed"), f"the seed in {IDENTITY}", at_least=0)
 
     def take_over(self, identity: Mapping[str, Any]) -> None:
         """Take the store for a study, or check that it is this study's already.
@@ -58,43 +65,7 @@ class Store:
         results of other ones, or if its own can't be read.
         """
         mine = json.loads(json.dumps(identity, default=_plain))
-        found = self._identity()
-        if found is None:
-            _write(self.path / IDENTITY, json.dumps(mine, indent=2).encode())
-        elif found != mine:
-            names = [name for name in mine if mine[name] != found.get(name)]
-            listed = "; ".join(f"{k} was {found.get(k)}, is now {mine[k]}" for k in names)
-            raise ValueError(
-                f"store={str(self.path)!r} holds results of a study with other settings: {listed}. "
-                "Results of both don't belong in one study: give another store, or the old settings"
-            )
-        # As they were written: equal settings may be in other words (0 for False).
-        self._study = _digest(mine if found is None else found)
-
-    def _identity(self) -> dict[str, Any] | None:
-        file = self.path / IDENTITY
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            if any(self.path.glob("*.parquet")):
-                raise ValueError(
-                    f"store={str(self.path)!r} has Parquet files but no {IDENTITY}: it is no store "
-                    "of a study, or has lost a part"
-                ) from None
-            return None
-        except (OSError, ValueError) as error:
-            raise self._damaged(f"it can't be read ({type(error).__name__})") from error
-        if not isinstance(found, dict):
-            raise self._damaged("it doesn't hold a study's settings")
-        if not isinstance(found.get("seed"), int) or isinstance(found["seed"], bool):
-            raise self._damaged("it has no seed")
-        return found
-
-    def _damaged(self, how: str) -> ValueError:
-        return ValueError(
-            f"the file {IDENTITY} in store={str(self.path)!r}, which says what study the store is "
-            f"of, is damaged: {how}. Put back a copy of it, or give another store"
-        )
+        self._study = _digest(claim(self.path / IDENTITY, mine, self._there))
 
     def read(self, cells: Iterable[Cell]) -> dict[Cell, CellResult]:
         """Read the stored results of some cells.
@@ -134,7 +105,8 @@ class Store:
             table = table.append_column(fields.DIGEST, [digest])
             buffer = self._arrow.BufferOutputStream()
             self._arrow.parquet.write_table(table, buffer, write_page_checksum=True)
-            _write(self.path / _file(cell), buffer.getvalue().to_pybytes())
+            with whole(self.path / _file(cell)) as beside:
+                beside.write_bytes(buffer.getvalue().to_pybytes())
         except (OSError, TypeError, ValueError) as error:  # of the disk, or of Arrow
             if self._is_writable:
                 warnings.warn(
@@ -209,17 +181,3 @@ def _digest(content: Any) -> str:
 def _plain(value: Any) -> Any:
     """Convert a setting to a JSON value that is the same in each process."""
     return value.tolist() if isinstance(value, np.generic | np.ndarray) else plain(value)
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all."""
-    # Processes of several machines, which have the same numbers, may write at the same time.
-    unfinished = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
-        with unfinished.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pymc_dapper.counts.trees.streaming import whole
+from pymc_dapper.runs import whole
 from pymc_dapper.table_trees import compiled
 from pymc_dapper.table_trees.kernels import GIVE, RESIZE, SWAP
 from pymc_dapper.table_trees.layout import Fixed, Moves

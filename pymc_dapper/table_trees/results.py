@@ -1,7 +1,6 @@
 """Draws of tables, their summaries, and files of these."""
 
 import hashlib
-import json
 import pickle
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,8 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pymc_dapper.checks import pyarrow
-from pymc_dapper.counts.trees.streaming import claim, write_tables
+from pymc_dapper.counts.trees.streaming import write_tables
 from pymc_dapper.counts.trees.tree import read_quantiles
+from pymc_dapper.runs import claim, claimed
 from pymc_dapper.table_trees.chain import Margin, Plan, chain_file, draws_file, read_state
 
 RUN = "_run.json"
@@ -123,7 +123,7 @@ def begin(plan: Plan, chains: int, entropy: int, data: Any) -> None:
         "seed": entropy,
     }
     plan.folder.mkdir(parents=True, exist_ok=True)
-    claim(plan.folder / RUN, mine, f"results={str(plan.folder)!r} has draws")
+    claim(plan.folder / RUN, mine, f"results={str(plan.folder)!r} has draws of another tree or")
 
 
 def _digest(margins: Mapping[str, Margin], data: Any) -> str:
@@ -132,11 +132,10 @@ def _digest(margins: Mapping[str, Margin], data: Any) -> str:
 
 def read_so_far(folder: Path, margins: Mapping[str, Margin], data: Any) -> TableDraws:
     """Return the draws that all chains of a run have written."""
-    file = folder / RUN
-    if not file.is_file():
+    run = claimed(folder / RUN, f"results={str(folder)!r} has draws")
+    if run is None:
         raise ValueError(f"results={str(folder)!r} has no draws of tables")
-    run = json.loads(file.read_text(encoding="utf-8"))
-    if (run["data"], run["keep"]) != (_digest(margins, data), list(margins)):
+    if (run.get("data"), run.get("keep")) != (_digest(margins, data), list(margins)):
         raise ValueError(
             f"results={str(folder)!r} has draws of another tree or of other margins: give the tree "
             "and keep= as sample had them"

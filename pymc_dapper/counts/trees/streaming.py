@@ -6,12 +6,9 @@ for each. Written files stay: if a worker or everything was killed, another call
 """
 
 import hashlib
-import json
-import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
-from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,6 +26,7 @@ from pymc_dapper.counts.trees.tree import (
     read_quantiles,
     read_releases,
 )
+from pymc_dapper.runs import claim, whole
 
 IN_FILES = "a tree in files"
 TOP = "_top.parquet"
@@ -195,45 +193,7 @@ def begin(
         "seed": entropy,
     }
     (target / ROOTS).mkdir(parents=True, exist_ok=True)
-    claim(target / RUN, mine, f"target={str(target)!r} has results")
-
-
-def claim(file: Path, mine: dict[str, Any], there: str) -> None:
-    """Write down what a run is made of, or check that the run which is there is the same.
-
-    Parameters
-    ----------
-    file : Path
-        Where it is written.
-    mine : dict
-        The contents of the run, by names that the user knows, in JSON's types.
-    there : str
-        Begins the message: which directory has results of what.
-
-    Raises
-    ------
-    ValueError
-        If the run which is there is made of something else.
-    """
-    if not file.is_file():
-        with whole(file) as beside:
-            beside.write_text(json.dumps(mine), encoding="utf-8")
-        return
-    theirs = json.loads(file.read_text(encoding="utf-8"))
-    different = [name for name in mine if mine[name] != theirs.get(name)]
-    if different:
-        raise ValueError(
-            f"{there} of another tree or of other settings: {', '.join(different)} differ. Give "
-            "another directory"
-        )
-
-
-@contextmanager
-def whole(file: Path) -> Iterator[Path]:
-    """Give the path at which a file is to be written: it comes completely or not at all."""
-    beside = file.with_name(f".{file.stem}-{os.getpid()}{file.suffix}")
-    yield beside
-    os.replace(beside, file)
+    claim(target / RUN, mine, f"target={str(target)!r} has results of another tree or")
 
 
 def everywhere(
