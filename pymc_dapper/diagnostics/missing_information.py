@@ -1,6 +1,6 @@
 """How much of the information on parameters is missing because records are latent."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from pymc_dapper.backend.internals import PointType, RandomState, get_random_gen
 from pymc_dapper.checks import random_generator, whole_number
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import model_to_read
-from pymc_dapper.diagnostics._result import group
+from pymc_dapper.diagnostics._result import check_kept, group
 from pymc_dapper.graphs.values import forward
 from pymc_dapper.steps.variables import record_values
 
@@ -106,7 +106,11 @@ def missing_information(
             f"thin={thin} leaves {kept} of {posterior.sizes['draw']} draws of each chain, too few "
             f"for an estimate: at least {MIN_DRAWS} are needed"
         )
-    _check_kept(posterior, model)
+    cure = (
+        "sample with pmd.sample(keep_records=True) (or pm.sample without var_names), and use thin= "
+        "here where there are many"
+    )
+    check_kept(posterior, model.free_RVs, cure)
     records = find_records(model) if records is None else records
     of_records = record_values(records, model)
     steps = assign_parameter_steps(of_records, model)
@@ -126,27 +130,8 @@ def missing_information(
     parameters = [rv for rv in model.free_RVs if model.rvs_to_values[rv] not in of_records]
     naturals = model.replace_rvs_by_values(parameters)
     to_natural = model.compile_fn(naturals, inputs=model.value_vars, on_unused_input="ignore")
-    again: dict[str, list[np.ndarray]] = {rv.name: [] for rv in parameters}
-    for point in points:
-        values = to_natural(drawn_again(step, point, sweeps))
-        for rv, value in zip(parameters, values, strict=True):
-            again[rv.name].append(value)
-    return xr.Dataset(
-        {
-            name: fraction_of_missing_information(draws[name], np.array(second))
-            for name, second in again.items()
-        }
-    )
-
-
-def _check_kept(posterior: Any, model: Model) -> None:
-    missing = [rv.name for rv in model.free_RVs if rv.name not in posterior]
-    if missing:
-        names = ", ".join(f"'{name}'" for name in missing)
-        raise ValueError(
-            f"the result has no draws of {names}: sample with pmd.sample(keep_records=True) (or "
-            "pm.sample without var_names), and use thin= here where there are many"
-        )
+    first = {rv.name: draws[rv.name] for rv in parameters}
+    return xr.Dataset(fractions(first, points, step, sweeps, to_natural))
 
 
 def _check_all_moved(model: Model, moved: Sequence[Variable]) -> None:
@@ -180,16 +165,32 @@ def sweeps_between_draws(steps: Sequence[BlockedStep]) -> int:
     return 1 if exact else SWEEPS
 
 
-def drawn_again(step: CompoundStep, point: PointType, sweeps: int) -> PointType:
-    """Move parameters, with the records held fixed."""
-    for _ in range(sweeps):
-        point, _ = step.step(point)
-    return point
+def fractions(
+    draws: Mapping[str, xr.DataArray],
+    points: Iterable[PointType],
+    step: CompoundStep,
+    sweeps: int,
+    values: Callable[[PointType], Sequence[np.ndarray]],
+) -> dict[str, xr.DataArray]:
+    """Draw parameters again at each point, with the records held fixed, and compare.
+
+    ``values(point)`` has the parameters of the draws, which are those at the points.
+    """
+    again = []
+    for moved in points:
+        for _ in range(sweeps):
+            moved, _ = step.step(moved)
+        again.append(values(moved))
+    second = zip(*again, strict=True)
+    return {
+        name: _fraction(draws[name], np.array(each))
+        for name, each in zip(draws, second, strict=True)
+    }
 
 
-def fraction_of_missing_information(first: xr.DataArray, second: np.ndarray) -> xr.DataArray:
+def _fraction(first: xr.DataArray, second: np.ndarray) -> xr.DataArray:
     """One minus the ratio of within to total variance, and its Monte Carlo error."""
-    a, b = first.values, second.reshape(first.shape)
+    a, b = first.values.astype(float), second.reshape(first.shape).astype(float)
     centre = np.concatenate([a, b], axis=1).mean(axis=(0, 1))
     total = ((a - centre) ** 2 + (b - centre) ** 2) / 2
     within = (a - b) ** 2 / 2

@@ -3,7 +3,7 @@
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain
@@ -23,11 +23,7 @@ from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.step import CountStep
 from pymc_dapper.diagnostics import acceptance
-from pymc_dapper.diagnostics.missing_information import (
-    drawn_again,
-    fraction_of_missing_information,
-    sweeps_between_draws,
-)
+from pymc_dapper.diagnostics.missing_information import fractions, sweeps_between_draws
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.stats import ACCEPT_STAT
 from pymc_dapper.studies.fields import CELL_FIELDS, DONE, FAILED, NUMBER_FIELDS, TIMED_OUT
@@ -152,17 +148,16 @@ class _Run:
             "sample_seconds": sample_seconds,
         }
         self.stage = "summarise"
-        fractions = {}
+        missing = {}
         if runner.missing_information:
-            points = list(watch.points.values())
-            fractions = missing_information(
-                prepared, points, names, self.information, watch.check_time
-            )
+            at = slice(None, None, self._stride())
+            watched = {name: idata["posterior"].dataset[name].isel(draw=at) for name in names}
+            missing = missing_information(prepared, watch, watched, self.information)
         parameters: list[dict[str, Any]] = []
         for name in names:
             draws = idata["posterior"].dataset[name]
             unknown = np.full(draws.shape[2:], np.nan)
-            fraction, error = fractions.get(name, (unknown, unknown))
+            fraction, error = missing.get(name, (unknown, unknown))
             parameters += summarise(
                 draws,
                 truth=truth.get(name),
@@ -295,37 +290,32 @@ def _quiet() -> Iterator[None]:
 
 def missing_information(
     prepared: PreparedModel,
-    points: Sequence[Sequence[PointType]],
-    names: Sequence[str],
+    watch: "_Watch",
+    draws: Mapping[str, xr.DataArray],
     seed: np.random.SeedSequence,
-    check_time: Callable[[], None],
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+) -> dict[str, np.ndarray]:
     """Estimate the fraction of missing information from points that chains came by.
 
     As :func:`pymc_dapper.diagnostics.missing_information`, with the steps that sampled; NUTS is
-    tuned by then. Each chain has values of the model's value variables at draws after tuning.
-    Returns the fraction and its Monte Carlo error by name. Returns nothing if nothing is latent, or
-    if a parameter is moved by other steps than conjugate draws and NUTS, such as a CountStep that
+    tuned by then. The draws are of parameters at these points, those that were watched. Returns the
+    fraction and its Monte Carlo error by name. Returns nothing if nothing is latent, or if a
+    parameter is moved by other steps than conjugate draws and NUTS, such as a CountStep that
     integrates it out.
     """
     steps = _parameter_steps(prepared)
     if not steps:
         return {}
     step = CompoundStep(steps)
-    step.setup_chain(np.random.default_rng(seed), 0, len(points[0]))
-    pairs = []
-    for point in chain.from_iterable(points):
-        check_time()
-        moved = drawn_again(step, point, sweeps_between_draws(steps))
-        pairs.append((prepared.values(names, point), prepared.values(names, moved)))
-    found = {}
-    for k, name in enumerate(names):
-        first, second = (np.array([x[k] for x in each], float) for each in zip(*pairs, strict=True))
-        by_chain = xr.DataArray(first.reshape(len(points), -1, *first.shape[1:]))
-        with np.errstate(invalid="ignore"):  # nan for a variable without variance
-            fraction, error = fraction_of_missing_information(by_chain, second).values
-        found[name] = fraction, error
-    return found
+    points = list(chain.from_iterable(watch.points.values()))
+    step.setup_chain(np.random.default_rng(seed), 0, len(points))
+
+    def values(point: PointType) -> list[np.ndarray]:
+        watch.check_time()
+        return prepared.values(list(draws), point)
+
+    with np.errstate(invalid="ignore"):  # nan for a variable without variance
+        found = fractions(draws, points, step, sweeps_between_draws(steps), values)
+    return {name: fraction.values for name, fraction in found.items()}
 
 
 def _parameter_steps(prepared: PreparedModel) -> list[BlockedStep]:

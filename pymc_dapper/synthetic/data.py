@@ -14,7 +14,7 @@ from xarray import DataArray, Dataset
 from pymc_dapper.assignment.latent import Latent, find_latent
 from pymc_dapper.checks import flag, known, options, random_generator, whole_number
 from pymc_dapper.context import model_to_read
-from pymc_dapper.diagnostics._result import group
+from pymc_dapper.diagnostics._result import check_kept, group
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.finite import named_probabilities
 from pymc_dapper.sizes.reading.exchangeable import what_ties
@@ -115,7 +115,7 @@ def synthetic_data(
     if flag(latent, "latent"):
         if n is not None:
             raise ValueError("n is for new people: latent records are as many as the model has")
-        _check_kept(posterior, found.records, "pass keep_records=True to pmd.sample")
+        check_kept(posterior, found.records, "pass keep_records=True to pmd.sample")
         columns = _at_draws(posterior, _spread(n_draws, sets))
         repeats = 1
     else:
@@ -145,12 +145,6 @@ def _length(found: Latent) -> int:
     return int(lengths.pop())
 
 
-def _check_kept(posterior: Dataset, rvs: Sequence[TensorVariable], cure: str) -> None:
-    missing = [f"'{rv.name}'" for rv in rvs if rv.name not in posterior]
-    if missing:
-        raise ValueError(f"idata has no draws of {', '.join(missing)}: {cure}")
-
-
 def _check_new_people(
     model: Model, posterior: Dataset, found: Latent, *, repeats: int, n: int | None
 ) -> None:
@@ -158,7 +152,7 @@ def _check_new_people(
     above = set(ancestors([x for rv in found.records for x in rv.owner.inputs]))
     parameters = [rv for rv in model.free_RVs if rv in above and rv not in found.records]
     # PyMC would draw them from their prior, without a word.
-    _check_kept(posterior, parameters, "keep them in pmd.sample (var_names)")
+    check_kept(posterior, parameters, "keep them in pmd.sample (var_names)")
     for potential in model.potentials:
         if not hasattr(potential.tag, "mechanism") and not set(found.records).isdisjoint(
             ancestors([potential])
@@ -212,7 +206,7 @@ def _numbers(
     sizes = list(found.sizes)
     if n is not None or not sizes:
         return [n or _length(found)] * sets
-    _check_kept(posterior, sizes, "keep it in pmd.sample (var_names)")
+    check_kept(posterior, sizes, "keep it in pmd.sample (var_names)")
     drawn = _at_draws(posterior, _spread(n_draws, sets))[sizes[0].name]
     return [int(number) for number in drawn.values[0]]
 
