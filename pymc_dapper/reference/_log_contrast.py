@@ -16,7 +16,6 @@ References
 Gil-Pelaez, J. (1951). Note on the inversion theorem. Biometrika 38, 481-482.
 """
 
-import cmath
 import math
 from bisect import bisect_left
 from collections.abc import Callable
@@ -102,7 +101,7 @@ class InvertedLaw:
 
 
 def invert(
-    characteristic_function: Callable[[float], complex],
+    characteristic_function: Callable[[np.ndarray], np.ndarray],
     envelope: Callable[[float], tuple[float, float]],
     low: float,
     high: float,
@@ -132,8 +131,7 @@ def invert(
             "the mean and sd, which need no inversion."
         )
     t: np.ndarray = (np.arange(terms, dtype=np.float64) + 0.5) * step
-    phi = np.array([characteristic_function(float(one)) for one in t], dtype=complex)
-    return InvertedLaw(low, high, t, phi)
+    return InvertedLaw(low, high, t, characteristic_function(t))
 
 
 TOLERANCE = 1e-12
@@ -195,13 +193,8 @@ class LogContrast:
     @cached_property
     def _centred(self) -> InvertedLaw:
         """Law of L less its mean."""
-
-        def characteristic_function(t: float) -> complex:
-            value = self._split.mean_of_product(self._ratios(t))
-            return value * cmath.exp(-1j * t * self.mean)
-
         return invert(
-            characteristic_function,
+            lambda t: self.characteristic_function(t) * np.exp(-1j * t * self.mean),
             self._envelope,
             low=-self._tail_bound(-1),
             high=self._tail_bound(1),

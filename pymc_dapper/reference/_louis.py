@@ -9,35 +9,36 @@ from dataclasses import dataclass
 import numpy as np
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LouisMoments:
     """Score and information at theta, estimated from a weighted sample drawn there.
 
-    `complete` and `missing` are the mean of the complete data's information and the covariance of
-    their score. `score_mc_cov` is the Monte Carlo covariance of the score, `information_mc_se` the
-    Monte Carlo standard error of each entry of the information, and `ess` the effective number of
-    draws.
+    `complete_information` and `missing_information` are the mean of the complete data's information
+    and the covariance of their score. `score_mc_cov` is the Monte Carlo covariance of the score,
+    `information_mc_se` the Monte Carlo standard error of each entry of the information, and `ess`
+    the effective number of draws.
     """
 
     score: np.ndarray
     score_mc_cov: np.ndarray
-    complete: np.ndarray
-    missing: np.ndarray
+    complete_information: np.ndarray
+    missing_information: np.ndarray
     information_mc_se: np.ndarray
     ess: float
 
     @property
     def information(self) -> np.ndarray:
         """Observed information, by Louis."""
-        return self.complete - self.missing
+        return self.complete_information - self.missing_information
 
     @property
     def regular(self) -> bool:
         """Whether the information is positive definite."""
-        return is_positive_definite(self.information)
+        found = self.information
+        return bool(np.isfinite(found).all() and np.linalg.eigvalsh(found).min() > 0)
 
     @property
-    def zero_mc_se(self) -> np.ndarray:
+    def estimate_mc_se(self) -> np.ndarray:
         """Monte Carlo standard error of the zero of the score; nan if there is none."""
         if not self.regular:
             return np.full(len(self.score), np.nan)
@@ -60,13 +61,8 @@ def louis(weights: np.ndarray, score: np.ndarray, hessian: np.ndarray, ess: floa
     return LouisMoments(
         score=mean_score.sum(axis=0),
         score_mc_cov=np.einsum("mk,mkpq->pq", squared, spread),
-        complete=-np.einsum("mk,mkpq->pq", weights, hessian),
-        missing=np.einsum("mk,mkpq->pq", weights, spread),
+        complete_information=-np.einsum("mk,mkpq->pq", weights, hessian),
+        missing_information=np.einsum("mk,mkpq->pq", weights, spread),
         information_mc_se=np.sqrt(np.einsum("mk,mkpq->pq", squared, (terms - means) ** 2)),
         ess=ess,
     )
-
-
-def is_positive_definite(matrix: np.ndarray) -> bool:
-    """Whether a symmetric matrix is finite and positive definite."""
-    return bool(np.isfinite(matrix).all() and np.linalg.eigvalsh(matrix).min() > 0)

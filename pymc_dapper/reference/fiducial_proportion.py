@@ -31,11 +31,13 @@ Hannig, J., Iyer, H., Lai, R. C. S. and Lee, T. C. M. (2016). Generalized fiduci
 review and new results. Journal of the American Statistical Association 111, 1346-1361.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.integrate import quad
 from scipy.special import betainc
 from scipy.stats import laplace
 
@@ -47,7 +49,6 @@ from pymc_dapper.reference import _proportion
 Mixing = Literal["jeffreys", "uniform", "flat-prior"]
 
 _BETA_SHIFT = {"jeffreys": 0.5, "flat-prior": 1.0}
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 _FAR = 45.0
 """Beyond this many scales Laplace noise has a probability of 1e-20."""
 
@@ -233,24 +234,18 @@ def fiducial_cdf(
         return 1.0
     scale = _proportion.proportion_scale(n, budget)
     shift, centre = _BETA_SHIFT[mixing], float(released)
-    # Panels on either side of the kink at the released value, at most as wide as the beta cdf's
-    # rise.
-    kink = min(max(centre, 0.0), 1.0)
-    total = laplace.sf(centre, scale=scale)  # t < 0: the noise is above the released value.
-    for low, high in (
-        (max(0.0, centre - _FAR * scale), kink),
-        (kink, min(1.0, centre + _FAR * scale)),
-    ):
-        if low >= high:
-            continue
-        panels = 24 + int(4 * (high - low) * np.sqrt(n))
-        edges = np.linspace(low, high, panels + 1)
-        half = (high - low) / panels / 2
-        t = (edges[:-1, None] + half * (1 + _NODES)).ravel()
-        density = np.exp(-np.abs(centre - t) / scale) / (2 * scale)
-        law = betainc(n * t + shift, n * (1 - t) + shift, theta)
-        total += half * float(np.tile(_WEIGHTS, panels) @ (density * law))
-    return total
+
+    def density_and_law(scales: float) -> float:
+        t = min(max(centre + scale * scales, 0.0), 1.0)
+        law = float(betainc(n * t + shift, n * (1 - t) + shift, theta))
+        return math.exp(-abs(scales)) / 2 * law
+
+    ends = np.clip((np.array([0.0, 1.0]) - centre) / scale, -_FAR, _FAR)
+    # The noise has a kink at the released value, and the beta cdf a rise at theta.
+    points, errors = [0.0, (theta - centre) / scale], {"epsabs": 1e-11, "epsrel": 1e-10}
+    within, _ = quad(density_and_law, *ends, points=points, limit=500, **errors)
+    # t < 0: the noise is above the released value.
+    return float(within + laplace.sf(centre, scale=scale))
 
 
 def fiducial_test(

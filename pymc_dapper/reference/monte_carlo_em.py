@@ -51,7 +51,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from pymc_dapper.checks import finite_number, has_shape, real_numbers, whole_number
-from pymc_dapper.reference._louis import LouisMoments, is_positive_definite, louis
+from pymc_dapper.reference._louis import LouisMoments, louis
 
 Simulate = Callable[[np.ndarray, int, np.random.Generator], Any]
 LogDensity = Callable[[np.ndarray, Any], ArrayLike]
@@ -130,7 +130,7 @@ class EMIteration(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class EMEstimate:
+class EMEstimate(LouisMoments):
     """A maximum likelihood estimate, with its two kinds of uncertainty.
 
     `standard_errors` measure the distance of the estimate from the truth, by noise and sampling;
@@ -148,6 +148,8 @@ class EMEstimate:
         Monte Carlo standard error of each entry.
     complete_information, missing_information : (P, P) array
         Mean of the complete data's information given the release, and covariance of their score.
+    score, score_mc_cov : array
+        Score at the estimate, of shape (P,), and its Monte Carlo covariance.
     ess : float
         Effective number of draws behind these, the smallest of the blocks'.
     converged : bool
@@ -158,12 +160,6 @@ class EMEstimate:
     """
 
     estimate: np.ndarray
-    estimate_mc_se: np.ndarray
-    information: np.ndarray
-    information_mc_se: np.ndarray
-    complete_information: np.ndarray
-    missing_information: np.ndarray
-    ess: float
     converged: bool
     iterations: tuple[EMIteration, ...]
 
@@ -176,7 +172,7 @@ class EMEstimate:
         ValueError
             If the information isn't positive definite.
         """
-        if not is_positive_definite(self.information):
+        if not self.regular:
             raise ValueError(NOT_REGULAR.format(self.estimate))
         return np.linalg.inv(self.information)
 
@@ -310,15 +306,7 @@ def monte_carlo_em(
         warnings.warn(problem, stacklevel=2)
 
     return EMEstimate(
-        estimate=theta,
-        estimate_mc_se=moments.zero_mc_se,
-        information=moments.information,
-        information_mc_se=moments.information_mc_se,
-        complete_information=moments.complete,
-        missing_information=moments.missing,
-        ess=moments.ess,
-        converged=not problems,
-        iterations=tuple(iterations),
+        **vars(moments), estimate=theta, converged=not problems, iterations=tuple(iterations)
     )
 
 
@@ -504,7 +492,7 @@ def _newton(model: _Model, theta: np.ndarray, draws: int) -> tuple[np.ndarray, L
         if not _within(theta + step, model.bounds):
             return theta, moments, AT_THE_END.format(theta)
         theta = theta + step
-        if np.all(np.abs(step) <= NEWTON_ERRORS * moments.zero_mc_se):
+        if np.all(np.abs(step) <= NEWTON_ERRORS * moments.estimate_mc_se):
             return theta, moments, ""
     return theta, moments, STILL_MOVING.format(np.abs(step))
 
@@ -513,7 +501,7 @@ def _is_rough(moments: LouisMoments) -> bool:
     if not moments.regular:
         return False  # which is worse, and already reported
     standard_errors = np.sqrt(np.diag(np.linalg.inv(moments.information)))
-    return bool(np.any(moments.zero_mc_se > LARGEST_SHARE * standard_errors))
+    return bool(np.any(moments.estimate_mc_se > LARGEST_SHARE * standard_errors))
 
 
 def _within(theta: np.ndarray, bounds: Bounds | None) -> bool:

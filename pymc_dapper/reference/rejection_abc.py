@@ -207,16 +207,12 @@ def rejection_abc(
     def simulate(size: int, rng: np.random.Generator) -> tuple[Draws, np.ndarray]:
         parameters = _checked_draws(prior(size, rng), size)
         s = statistic(parameters, rng)
-        if len(np.shape(s)) < 1 or len(s) != size:
-            raise ValueError(
-                f"statistic must return one statistic for each of the {size} parameters, along the "
-                f"first axis, got shape {np.shape(s)}."
-            )
+        kept = _one_each("statistic", s, size)
         density = np.asarray(log_density(s), dtype=float)
         why = ", one for each statistic: sum over its entries"
         has_shape(density, "the mechanism's log-density", (size,), why=why)
         _check_bounded("the mechanism", density, bound)
-        return {"statistic": np.asarray(s), **parameters}, density
+        return {"statistic": kept, **parameters}, density
 
     rng = np.random.default_rng(random_seed)
     return _collect(simulate, bound, rng, draws, max_simulations, batch_size, progressbar)
@@ -409,14 +405,17 @@ def _checked_draws(parameters: Mapping[str, ArrayLike], size: int) -> Draws:
         raise ValueError(
             f"prior must return a mapping of names to arrays, got {type(parameters).__name__}."
         )
-    arrays = {name: np.asarray(values) for name, values in parameters.items()}
-    for name, values in arrays.items():
-        if values.ndim < 1 or len(values) != size:
-            raise ValueError(
-                f"prior must return {size} draws of '{name}' along the first axis, got shape "
-                f"{values.shape}."
-            )
-    return arrays
+    return {name: _one_each(f"prior: '{name}'", x, size) for name, x in parameters.items()}
+
+
+def _one_each(name: str, values: Any, size: int) -> np.ndarray:
+    array = np.asarray(values)
+    if array.shape[:1] != (size,):
+        raise ValueError(
+            f"{name} must have one entry for each of {size} simulations along the first axis, got "
+            f"shape {array.shape}."
+        )
+    return array
 
 
 def mechanism_log_bound(mechanism: Mechanism, released: ArrayLike) -> float:

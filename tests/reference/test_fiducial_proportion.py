@@ -100,6 +100,11 @@ def test_cdf_is_beta_laws_averaged_over_the_noise(released, mixing):
     assert fiducial_cdf(1.0, released, N, BUDGET) == 1
 
 
+def test_cdf_of_hardly_any_noise():
+    """Catches points of integration that rounding shifts, as noise has a scale of 1e-11."""
+    assert fiducial_cdf(0.8, 0.5, 10**8, PureDP(1000.0)) == pytest.approx(1, abs=1e-10)
+
+
 def cdf_z_scores(released, mixing="jeffreys"):
     draws = fiducial_proportion(released, N, BUDGET, mixing=mixing, draws=SIZE, random_seed=7).draws
     z = []

@@ -90,7 +90,8 @@ class TestThePublishedExample:
     def test_complete_information_in_place_of_observed_is_detected(self, monkeypatch):
         def without_missing(*arguments):
             moments = louis(*arguments)
-            return replace(moments, missing=0 * moments.missing)
+            nothing = 0 * moments.missing_information
+            return replace(moments, missing_information=nothing)
 
         monkeypatch.setattr(MODULE, "louis", without_missing)
         assert abs(z_scores(run())[1]) > 4

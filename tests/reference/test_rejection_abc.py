@@ -285,8 +285,8 @@ class TestRefusals:
         ("wrong_prior", "wrong_statistic", "message"),
         [
             (lambda size, rng: np.ones(size), count, "must return a mapping"),
-            (lambda size, rng: {"theta": np.ones(3)}, count, "draws of 'theta'"),
-            (prior, lambda parameters, rng: 3.0, "one statistic for each"),
+            (lambda size, rng: {"theta": np.ones(3)}, count, "prior: 'theta' must have one entry"),
+            (prior, lambda parameters, rng: 3.0, "statistic must have one entry"),
         ],
     )
     def test_wrong_shapes(self, wrong_prior, wrong_statistic, message):
