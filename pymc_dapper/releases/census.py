@@ -15,7 +15,6 @@ from pymc_dapper.releases.labels import Coords, Label, as_coords, check_used, to
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 
-COLUMNS = ("geocode", "query_name", "query_shape", "value", "variance")
 _LEAST, _MOST = "hhgq_total_lb_con", "hhgq_total_ub_con"
 
 
@@ -26,7 +25,6 @@ def read_census(
     queries: Sequence[str] | None = None,
     geocodes: Sequence[str] | None = None,
     attributes: str | Sequence[str] | Mapping[str, int] = "redistricting",
-    columns: Sequence[str] = COLUMNS,
     coords: Coords | None = None,
     budget: Budget | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -36,10 +34,10 @@ def read_census(
     Parameters
     ----------
     rows : path, DataFrame or table
-        A row for each query of each geography, as in the Parquet files of the redistricting data:
-        its geocode, the query's name and shape, the noisy counts, the variance of their noise. A
-        path may be a Parquet file, a directory of such files, or that of an object store that
-        fsspec knows, such as ``s3://...``.
+        A row for each query of each geography, as in the Parquet files of the redistricting data,
+        with the columns geocode, query_name, query_shape, value (the noisy counts) and variance (of
+        their noise). A path may be a Parquet file, a directory of such files, or that of an object
+        store that fsspec knows, such as ``s3://...``.
     levels : mapping of str to int, or sequence of str
         Levels of geography to read, and the length of their geocodes: ``{"state": 2, "county": 5,
         "tract": 11}``. They become dims. Names are enough if the directory has one of each level,
@@ -57,8 +55,6 @@ def read_census(
         demographic and housing characteristics. An attribute that the query sums over has length 1
         in the shape. Columns with the names of attributes tell which classes a query has; without
         them, its name does.
-    columns : sequence of str
-        Names of the five columns, in the order given above.
     coords : mapping of str to sequence, optional
         Labels of attributes, by default numbers from 0; or geocodes of a level in the wanted order,
         by default sorted.
@@ -94,14 +90,11 @@ def read_census(
     Data Science Review, Special Issue 2.
     """
     axes = sizes_of(attributes)
-    wanted_columns = names(columns, "columns")
-    if len(wanted_columns) != len(COLUMNS):
-        raise ValueError(f"columns must be five names, of {', '.join(COLUMNS)}, got {columns}")
     wanted = None if queries is None else [_plain(each) for each in names(queries, "queries")]
     lengths = _levels(levels)
     labels = as_coords("the", coords)
     begins = None if geocodes is None else names(geocodes, "geocodes")
-    wanted_rows = Wanted(tuple(lengths), wanted_columns, tuple(axes), begins, "DPQuery")
+    wanted_rows = Wanted(tuple(lengths), tuple(axes), begins, "DPQuery")
     batches = rows_of(rows, wanted_rows, options(storage_options, "storage_options"))
     found = _found(batches, lengths, wanted, axes)
     _check_found(found, lengths, wanted)
@@ -131,14 +124,13 @@ def census_totals(
     *,
     levels: Mapping[str, int] | Sequence[str],
     geocodes: Sequence[str] | None = None,
-    columns: Sequence[str] = COLUMNS,
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, int]:
     """Read which totals of areas are known exactly, from constraints of the redistricting data.
 
     Parameters
     ----------
-    rows, levels, geocodes, columns, storage_options
+    rows, levels, geocodes, storage_options
         As of `read_census`. Of the Census Bureau's directories, those of people of the
         redistricting data of 2020: constraints of the demographic and housing characteristics tell
         nothing of housing units.
@@ -156,7 +148,7 @@ def census_totals(
     """
     found: dict[str, int] = {}
     signs = {"total_con": "=", _MOST: "<="}
-    for name, code, row in _constraints(rows, levels, geocodes, columns, storage_options, signs):
+    for name, code, row in _constraints(rows, levels, geocodes, storage_options, signs):
         total = int(row.sum())
         if (name != _MOST or not row.any()) and found.setdefault(code, total) != total:
             raise ValueError(f"rows: geocode {code!r} has {found[code]} and {total} people")
@@ -168,14 +160,13 @@ def census_bounds(
     *,
     levels: Mapping[str, int] | Sequence[str],
     geocodes: Sequence[str] | None = None,
-    columns: Sequence[str] = COLUMNS,
     storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, np.ndarray]:
     """Read how many people areas have at least and at most in households and group quarters.
 
     Parameters
     ----------
-    rows, levels, geocodes, columns, storage_options
+    rows, levels, geocodes, storage_options
         As of `census_totals`.
 
     Returns
@@ -192,7 +183,7 @@ def census_bounds(
     """
     found: dict[str, np.ndarray] = {}
     signs = {_LEAST: ">=", _MOST: "<="}
-    for name, code, row in _constraints(rows, levels, geocodes, columns, storage_options, signs):
+    for name, code, row in _constraints(rows, levels, geocodes, storage_options, signs):
         found.setdefault(code, np.full((2, row.size), -1))[int(name == _MOST)] = row
     if half := [code for code, bounds in found.items() if bounds.min() < 0]:
         raise ValueError(f"rows: geocode {told(half)} must have both {_LEAST} and {_MOST}")
@@ -200,13 +191,12 @@ def census_bounds(
 
 
 def _constraints(
-    rows: Any, levels: Any, geocodes: Any, columns: Any, storage_options: Any,
-    signs: Mapping[str, str],
-) -> Iterator[tuple[str, str, np.ndarray]]:  # fmt: skip
+    rows: Any, levels: Any, geocodes: Any, storage_options: Any, signs: Mapping[str, str]
+) -> Iterator[tuple[str, str, np.ndarray]]:
     """Yield constraints on people with these signs by name: name, geocode and numbers."""
     lengths, n_kinds = _levels(levels), PRODUCTS["redistricting"]["hhgq"]
     begins = None if geocodes is None else names(geocodes, "geocodes")
-    wanted = Wanted(tuple(lengths), names(columns, "columns"), ("h1",), begins, "Constraint")
+    wanted = Wanted(tuple(lengths), ("h1",), begins, "Constraint")
     for batch in rows_of(rows, wanted, options(storage_options, "storage_options")):
         sign = batch.texts.get("sign", np.array([""]))
         if np.any(sign == "") or np.any(batch.texts.get("h1", sign[:0]) != ""):

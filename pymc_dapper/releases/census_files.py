@@ -14,6 +14,8 @@ import numpy as np
 from pymc_dapper.checks import as_array, known, pyarrow, shown
 from pymc_dapper.releases.frames import column, columns_of
 
+COLUMNS = ("geocode", "query_name", "query_shape", "value", "variance")
+"""What each row has."""
 BATCH = 2**12
 """Rows at a time: of the largest query of the redistricting data, 64 MiB."""
 
@@ -53,7 +55,6 @@ class Wanted(NamedTuple):
 
     levels: tuple[str, ...]
     """Of a directory that has one of each level."""
-    columns: tuple[str, ...]
     attributes: tuple[str, ...]
     """Names of columns that may say how a query classifies an attribute."""
     geocodes: tuple[str, ...] | None
@@ -64,21 +65,20 @@ class Wanted(NamedTuple):
 
 def rows_of(rows: Any, wanted: Wanted, storage_options: Mapping[str, Any]) -> Iterator[Rows]:
     """Read rows, as of `read_census`, some at a time."""
-    columns = wanted.columns
     optional = (*wanted.attributes, "sign")
     if isinstance(rows, str | PathLike) and (found := _files(str(rows), storage_options)):
         system, files = found
         for level, own in _by_level(files, wanted).items():
             for batch in _batches(system, own, wanted, optional):
-                yield _of_arrow(level, batch, columns)
+                yield _of_arrow(level, batch)
         return
-    if hasattr(rows, "to_batches") and set(columns) <= set(rows.column_names):
-        kept = [name for name in rows.column_names if name in {*columns, *optional}]
+    if hasattr(rows, "to_batches") and set(COLUMNS) <= set(rows.column_names):
+        kept = [name for name in rows.column_names if name in {*COLUMNS, *optional}]
         for batch in rows.select(kept).to_batches(BATCH):
-            yield _of_arrow(None, batch, columns)
+            yield _of_arrow(None, batch)
         return
     table = columns_of(rows, "rows")
-    codes, queries, shapes, values, variances = (column(table, each, "columns") for each in columns)
+    codes, queries, shapes, values, variances = (column(table, each, "rows") for each in COLUMNS)
     texts = {name: _texts(table[name]) for name in optional if name in table}
     yield Rows(
         None,
@@ -110,19 +110,19 @@ def _of_lists(values: Sequence[Any]) -> Lists:
     return Lists(np.concatenate(flat) if flat else np.zeros(0, dtype=int), length)
 
 
-def _of_arrow(level: str | None, batch: Any, columns: Sequence[str]) -> Rows:
+def _of_arrow(level: str | None, batch: Any) -> Rows:
     """Take a record batch of pyarrow apart."""
     import pyarrow.compute as pc  # type: ignore[import-untyped]
 
     def lists(name: str) -> Lists:
         values = batch.column(name)
         if not hasattr(values.type, "value_type"):
-            raise TypeError(f"columns: {name!r} must have lists of numbers, got {values.type}")
+            raise TypeError(f"rows: {name!r} must have lists of numbers, got {values.type}")
         length = pc.list_value_length(values).fill_null(-1).to_numpy(zero_copy_only=False)
         return Lists(values.flatten().to_numpy(zero_copy_only=False), length.astype(np.int64))
 
-    geocode, query, shape, value, variance = columns
-    others = [name for name in batch.schema.names if name not in columns]
+    geocode, query, shape, value, variance = COLUMNS
+    others = [name for name in batch.schema.names if name not in COLUMNS]
     return Rows(
         level,
         _texts(batch.column(geocode).to_pylist()),
@@ -198,17 +198,17 @@ def _batches(
 
     schema = parquet.read_schema(files[0], filesystem=system)
     # Constraints may have no variances.
-    needed = wanted.columns if wanted.kind == "DPQuery" else wanted.columns[:-1]
-    known(needed, schema.names, "columns: there is no column")
+    needed = COLUMNS if wanted.kind == "DPQuery" else COLUMNS[:-1]
+    known(needed, schema.names, "rows: there is no column")
     fields = {name: schema.field(name).type for name in needed}
     for name, kind in fields.items():
         if hasattr(kind, "value_type") and pa.types.is_integer(kind.value_type):
             fields[name] = pa.list_(pa.int64())
-    fields = {wanted.columns[-1]: pa.float64(), **fields} | dict.fromkeys(optional, pa.string())
+    fields = {COLUMNS[-1]: pa.float64(), **fields} | dict.fromkeys(optional, pa.string())
     read = dataset.dataset(files, schema=pa.schema(fields), format="parquet", filesystem=system)
     chosen = None
     for each in wanted.geocodes or ():
-        place = dataset.field(wanted.columns[0])
+        place = dataset.field(COLUMNS[0])
         within = (place >= each) & (place < each + chr(0x10FFFF))
         chosen = within if chosen is None else chosen | within
     yield from read.to_batches(
