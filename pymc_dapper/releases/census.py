@@ -1,17 +1,17 @@
 """Noisy measurement files of the 2020 US Census."""
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from pymc_dapper.budget import Budget
 from pymc_dapper.checks import known, names, options, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.census_codes import PRODUCTS, classes_of, sizes_of
-from pymc_dapper.releases.census_files import Rows, Wanted, rows_of
-from pymc_dapper.releases.labels import Coords, Label, as_coords, check_used, told
+from pymc_dapper.releases.census_files import Wanted, numbers_of, plain_name, rows_of
+from pymc_dapper.releases.labels import Coords, as_coords, check_used, told
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 
@@ -90,31 +90,20 @@ def read_census(
     Data Science Review, Special Issue 2.
     """
     axes = sizes_of(attributes)
-    wanted = None if queries is None else [_plain(each) for each in names(queries, "queries")]
+    wanted = None if queries is None else tuple(map(plain_name, names(queries, "queries")))
     lengths = _levels(levels)
     labels = as_coords("the", coords)
     begins = None if geocodes is None else names(geocodes, "geocodes")
-    wanted_rows = Wanted(tuple(lengths), tuple(axes), begins, "DPQuery")
-    batches = rows_of(rows, wanted_rows, options(storage_options, "storage_options"))
-    found = _found(batches, lengths, wanted, axes)
-    _check_found(found, lengths, wanted)
-    of_level: dict[str, Sequence[Label]] = {}
-    for level in lengths:
-        there = [part.geocode for (of, _), parts in found.items() if of == level for part in parts]
-        of_level[level] = labels.get(level) or np.unique(np.concatenate(there)).tolist()
-    made, order = [], {level: k for k, level in enumerate(lengths)}
-    for (level, query), parts in sorted(found.items(), key=lambda each: order[each[0][0]]):
-        name, dims, codes = f"{level}: {query}", parts[0].dims, of_level[level]
-        counts, variance = _arranged(name, parts, codes)
-        sigma = np.sqrt(variance)
-        if np.all(sigma == sigma[0]):
-            scale: Any = float(sigma[0])
-        else:
-            scale = np.broadcast_to(sigma.reshape(-1, *(1,) * len(dims)), counts.shape)
-        shape = counts.shape[1:]
-        own = {dim: labels.get(dim, tuple(range(n))) for dim, n in zip(dims, shape, strict=True)}
-        noise = DiscreteGaussianMechanism(scale)
-        made.append(Query(name, counts, noise, (level, *dims), {level: codes, **own}))
+    wanted_rows = Wanted(lengths, tuple(axes), begins, "DPQuery", wanted)
+    made = []
+    found = rows_of(rows, wanted_rows, options(storage_options, "storage_options"))
+    for level, frame in found.items():
+        if frame.empty and wanted is None:
+            raise ValueError(f"rows: there's no geocode of level '{level}', by length or directory")
+        known(wanted or [], frame["query_name"].unique(), f"rows: level '{level}' has no query")
+        codes = pd.Index(labels.get(level) or sorted(frame["geocode"].unique()), dtype=object)
+        for query, part in frame.groupby("query_name", sort=False):
+            made.append(_query(level, query, part, codes, axes, labels))
     check_used(labels, [dim for query in made for dim in query.dims], "is a dim of no query")
     return Release(made, budget)
 
@@ -194,136 +183,87 @@ def _constraints(
     rows: Any, levels: Any, geocodes: Any, storage_options: Any, signs: Mapping[str, str]
 ) -> Iterator[tuple[str, str, np.ndarray]]:
     """Yield constraints on people with these signs by name: name, geocode and numbers."""
-    lengths, n_kinds = _levels(levels), PRODUCTS["redistricting"]["hhgq"]
+    n_kinds = PRODUCTS["redistricting"]["hhgq"]
     begins = None if geocodes is None else names(geocodes, "geocodes")
-    wanted = Wanted(tuple(lengths), ("h1",), begins, "Constraint")
-    for batch in rows_of(rows, wanted, options(storage_options, "storage_options")):
-        sign = batch.texts.get("sign", np.array([""]))
-        if np.any(sign == "") or np.any(batch.texts.get("h1", sign[:0]) != ""):
+    wanted = Wanted(_levels(levels), ("h1", "sign"), begins, "Constraint")
+    for frame in rows_of(rows, wanted, options(storage_options, "storage_options")).values():
+        if (frame["sign"] == "").any() or (frame["h1"] != "").any():
             raise ValueError("rows: constraints on people have a column 'sign', and none 'h1'")
-        inside = np.logical_or.reduce(list(_inside(batch, lengths).values()))
-        for name, kind in signs.items():
-            at = np.flatnonzero(inside & (batch.query == name) & (sign == kind))
-            values = batch.value.take(at) if at.size else np.zeros((0, 1))
-            if values is None or (kind != "=" and at.size and values.shape[1] != n_kinds):
+        for name, sign in signs.items():
+            part = frame[(frame["query_name"] == name) & (frame["sign"] == sign)]
+            if part.empty:
+                continue
+            values = numbers_of(part["value"])
+            if values is None or (sign != "=" and values.shape[1] != n_kinds):
                 raise ValueError(
                     f"rows: {name} must have {n_kinds} numbers in each row, of housing units and "
                     "kinds of group quarters. Constraints of other products leave households out"
-                    if kind != "="
+                    if sign != "="
                     else f"rows: {name} must have as many numbers in each row"
                 )
-            for code, row in zip(batch.geocode[at].tolist(), values, strict=True):
+            for code, row in zip(part["geocode"], values, strict=True):
                 yield name, code, row
 
 
-class _Part(NamedTuple):
-    """Rows of one query at one level."""
-
-    geocode: np.ndarray
-    dims: tuple[str, ...]
-    counts: np.ndarray
-    variance: np.ndarray
-
-
-def _found(
-    batches: Iterable[Rows],
-    lengths: Mapping[str, int | None],
-    wanted: Sequence[str] | None,
+def _query(
+    level: str,
+    query: str,
+    part: pd.DataFrame,
+    codes: pd.Index,
     axes: Mapping[str, int | None],
-) -> dict[tuple[str, str], list[_Part]]:
-    """Return the wanted rows by level and query."""
-    found: dict[tuple[str, str], list[_Part]] = {}
-    for batch in batches:
-        inside = _inside(batch, lengths)
-        raw, first, which = np.unique(batch.query, return_index=True, return_inverse=True)
-        for k in np.argsort(first):
-            query = _plain(str(raw[k]))
-            if query.endswith("_con") or (wanted is not None and query not in wanted):
-                continue
-            for level, own in inside.items():
-                at = np.flatnonzero(own & (which == k))
-                if at.size:
-                    part = _part(f"{level}: {query}", query, batch, at, axes)
-                    found.setdefault((level, query), []).append(part)
-    return found
-
-
-def _inside(batch: Rows, lengths: Mapping[str, int | None]) -> dict[str, np.ndarray]:
-    """Return which rows are of each level."""
-    size, found = np.char.str_len(batch.geocode), {}
-    for level, length in lengths.items():
-        if batch.level is None and length is None:
-            raise ValueError(
-                f"levels: the files have no directory {level}.parquet. Give the lengths of "
-                'geocodes, as in levels={"county": 5}'
-            )
-        if batch.level in (None, level):
-            found[level] = size >= 0 if length is None else size == length
-    return found
-
-
-def _part(
-    name: str, query: str, batch: Rows, at: np.ndarray, axes: Mapping[str, int | None]
-) -> _Part:
-    shapes = batch.shape.take(at)
+    labels: Coords,
+) -> Query:
+    """Make a query of its rows at one level."""
+    name, shapes = f"{level}: {query}", numbers_of(part["query_shape"])
     if shapes is None or shapes.dtype.kind not in "iu" or np.any(shapes < 1):
         raise ValueError(f"'{name}': shapes must be as many whole numbers in each row")
     if np.any(shapes != shapes[0]):
         raise ValueError(f"'{name}': its shape isn't the same in all rows")
-    classes = {axis: np.unique(batch.texts[axis][at]) for axis in axes if axis in batch.texts}
-    if any(each.size > 1 for each in classes.values()):
+    # A file may lack a column: its rows tell nothing of that attribute.
+    classes = {axis: [each for each in part[axis].unique() if each] for axis in axes}
+    if any(len(each) > 1 for each in classes.values()):
         raise ValueError(f"'{name}': the classes of an attribute aren't the same in all rows")
-    told_by_file = {axis: str(each[0]) for axis, each in classes.items() if each[0]}
+    told_by_file = {axis: each[0] for axis, each in classes.items() if each}
     shape, dims = _shape(name, query, shapes[0].tolist(), axes, told_by_file)
-    n, counts = int(np.prod(shape)), batch.value.take(at)
+    part = _arranged(name, part.set_index(pd.Index(part["geocode"], dtype=object)), codes)
+    n, counts = int(np.prod(shape)), numbers_of(part["value"])
     if counts is None or counts.shape[1] != n:
-        bad = at[np.argmax(batch.value.length[at] != n)]
+        sizes = {code: numbers_of([each]) for code, each in part["value"].items()}
+        bad = next(code for code, each in sizes.items() if each is None or each.size != n)
         raise ValueError(
-            f"'{name}': a row must have {n} noisy counts, got {batch.value.length[bad]} of geocode "
-            f"{batch.geocode[bad]!s}"
+            f"'{name}': a row must have {n} noisy counts, which that of geocode {bad!r} hasn't"
         )
-    variance = batch.variance[at]
+    variance = part["variance"].infer_objects().to_numpy()
+    if variance.dtype.kind not in "iuf":
+        variance = np.full(1, np.nan)
     fine = (variance >= 0.25) & (variance < np.inf)
     if not fine.all():
         raise ValueError(
             f"'{name}': variance must be a finite number of 0.25 or more, got {variance[~fine][0]}"
         )
-    return _Part(batch.geocode[at], dims, counts.reshape(at.size, *shape), variance)
+    sigma: Any = np.sqrt(variance.reshape(-1, *(1,) * len(dims)))
+    counts = counts.reshape(-1, *shape)
+    if np.all(sigma == sigma[0]):
+        sigma = float(sigma.flat[0])
+    else:
+        sigma = np.broadcast_to(sigma, counts.shape)
+    own = {dim: labels.get(dim, tuple(range(n))) for dim, n in zip(dims, shape, strict=True)}
+    noise = DiscreteGaussianMechanism(sigma)
+    return Query(name, counts, noise, (level, *dims), {level: codes.tolist(), **own})
 
 
-def _arranged(
-    name: str, parts: Sequence[_Part], codes: Sequence[Label]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return counts and variances in the order of the geocodes."""
-    if any(
-        (p.dims, p.counts.shape[1:]) != (parts[0].dims, parts[0].counts.shape[1:]) for p in parts
-    ):
-        raise ValueError(f"'{name}': its shape isn't the same in all rows")
-    own, times = np.unique(np.concatenate([part.geocode for part in parts]), return_counts=True)
-    if np.any(times > 1):
-        again = str(own[np.argmax(times)])
+def _arranged(name: str, part: pd.DataFrame, codes: pd.Index) -> pd.DataFrame:
+    """Return rows in the order of the geocodes, once each is there once."""
+    if part.index.has_duplicates:
+        again = part.index[part.index.duplicated()][0]
         raise ValueError(f"'{name}': there are two rows of geocode {again!r}")
-    place = {code: k for k, code in enumerate(codes)}
-    if missing := sorted(set(place) - set(own.tolist()), key=str):
+    if missing := sorted(set(codes) - set(part.index), key=str):
         raise ValueError(f"'{name}': there is no row of geocode {told(missing)}")
-    if extra := [str(code) for code in own if code not in place]:
+    if extra := sorted(set(part.index) - set(codes)):
         raise ValueError(
             f"'{name}': geocode {told(extra)} isn't among the coords of '{name.split(':')[0]}'"
         )
-    counts = np.empty(
-        (len(codes), *parts[0].counts.shape[1:]), np.result_type(*(part.counts for part in parts))
-    )
-    variance = np.empty(len(codes))
-    for part in parts:
-        at = [place[code] for code in part.geocode.tolist()]
-        counts[at], variance[at] = part.counts, part.variance
-    return counts, variance
-
-
-def _plain(query: str) -> str:
-    """Return a query's name without the suffix and with uniform spacing."""
-    factors = re.split(r"\s*\*\s*", query.removesuffix("_dpq").strip())
-    return " * ".join(factors)
+    return part.loc[codes, ["value", "variance"]]
 
 
 def _levels(levels: Any) -> dict[str, int | None]:
@@ -337,14 +277,6 @@ def _levels(levels: Any) -> dict[str, int | None]:
     if len(set(lengths.values())) != len(lengths):
         raise ValueError("levels must have geocodes of different lengths")
     return dict(zip(names(list(levels), "levels"), lengths.values(), strict=True))
-
-
-def _check_found(found: Any, levels: Iterable[str], wanted: Sequence[str] | None) -> None:
-    for level in levels:
-        there = [query for of, query in found if of == level]
-        known(wanted or [], there, f"rows: level '{level}' has no query")
-        if not there:
-            raise ValueError(f"rows: there's no geocode of level '{level}', by length or directory")
 
 
 def _shape(

@@ -1,18 +1,20 @@
-"""Rows of noisy measurement files, some at a time, as columns of NumPy: from memory or files.
+"""Rows of noisy measurement files, as data frames: from memory or files.
 
 The Census Bureau's directories hold one of each level, `County.parquet`, with the noisy counts in
-`DPQuery` and what is exact in `Constraint`, both in parts by state. Only wanted rows are kept.
+`DPQuery` and what is exact in `Constraint`, both in parts by state. Only wanted rows are read.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from pymc_dapper.checks import as_array, known, pyarrow, shown
-from pymc_dapper.releases.frames import column, columns_of
+from pymc_dapper.releases.frames import columns_of
 
 COLUMNS = ("geocode", "query_name", "query_shape", "value", "variance")
 """What each row has."""
@@ -20,118 +22,95 @@ BATCH = 2**12
 """Rows at a time: of the largest query of the redistricting data, 64 MiB."""
 
 
-class Lists(NamedTuple):
-    """A column of lists, one after the other."""
-
-    flat: np.ndarray
-    length: np.ndarray
-    """Of each list; -1 if it isn't a list of numbers."""
-
-    def take(self, at: np.ndarray) -> np.ndarray | None:
-        """Return some lists as rows of an array; None if their lengths differ."""
-        size = int(self.length[at[0]])
-        if size < 0 or np.any(self.length[at] != size):
-            return None
-        start = np.cumsum(np.maximum(self.length, 0)) - size
-        return self.flat[start[at][:, None] + np.arange(size)]
-
-
-class Rows(NamedTuple):
-    """Some rows, of one level if `level` has a name."""
-
-    level: str | None
-    geocode: np.ndarray
-    query: np.ndarray
-    shape: Lists
-    value: Lists
-    variance: np.ndarray
-    """Nan if it isn't a number."""
-    texts: dict[str, np.ndarray]
-    """By attribute, the classes of it that a query tells apart, if the file has them; "sign"."""
-
-
 class Wanted(NamedTuple):
     """What is read."""
 
-    levels: tuple[str, ...]
-    """Of a directory that has one of each level."""
-    attributes: tuple[str, ...]
-    """Names of columns that may say how a query classifies an attribute."""
+    levels: Mapping[str, int | None]
+    """Lengths of geocodes; None if directories tell levels apart."""
+    texts: tuple[str, ...]
+    """Names of columns of text that may be there."""
     geocodes: tuple[str, ...] | None
     """With what geocodes begin."""
     kind: str
     """The directories to read: "DPQuery" or "Constraint"."""
+    queries: tuple[str, ...] | None = None
+    """Plain names of queries; None for all."""
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Columns that must be there: constraints may have no variances."""
+        return COLUMNS if self.kind == "DPQuery" else COLUMNS[:-1]
+
+    def has(self, query: Any) -> bool:
+        """Whether a query is read."""
+        if self.kind == "Constraint":
+            return True
+        name = plain_name(query)
+        return not name.endswith("_con") and (self.queries is None or name in self.queries)
 
 
-def rows_of(rows: Any, wanted: Wanted, storage_options: Mapping[str, Any]) -> Iterator[Rows]:
-    """Read rows, as of `read_census`, some at a time."""
-    optional = (*wanted.attributes, "sign")
+def plain_name(query: str) -> str:
+    """Return a query's name without the suffix and with uniform spacing."""
+    factors = re.split(r"\s*\*\s*", query.removesuffix("_dpq").strip())
+    return " * ".join(factors)
+
+
+def rows_of(
+    rows: Any, wanted: Wanted, storage_options: Mapping[str, Any]
+) -> dict[str, pd.DataFrame]:
+    """Read the wanted rows of each level, as of `read_census`.
+
+    Names of queries are plain, and a text that isn't there is empty.
+    """
+    frames: dict[str | None, pd.DataFrame] = {}
     if isinstance(rows, str | PathLike) and (found := _files(str(rows), storage_options)):
         system, files = found
         for level, own in _by_level(files, wanted).items():
-            for batch in _batches(system, own, wanted, optional):
-                yield _of_arrow(level, batch)
-        return
-    if hasattr(rows, "to_batches") and set(COLUMNS) <= set(rows.column_names):
-        kept = [name for name in rows.column_names if name in {*COLUMNS, *optional}]
-        for batch in rows.select(kept).to_batches(BATCH):
-            yield _of_arrow(None, batch)
-        return
-    table = columns_of(rows, "rows")
-    codes, queries, shapes, values, variances = (column(table, each, "rows") for each in COLUMNS)
-    texts = {name: _texts(table[name]) for name in optional if name in table}
-    yield Rows(
-        None,
-        _texts(codes),
-        _texts(queries),
-        _of_lists(shapes),
-        _of_lists(values),
-        np.array([each if _is_number(each) else np.nan for each in variances], dtype=float),
-        texts,
-    )
+            frames[level] = _checked(_read(system, own, wanted), wanted)
+    elif hasattr(rows, "column_names") and hasattr(rows, "to_pandas"):  # a table of Arrow
+        frames[None] = _checked(rows.to_pandas(ignore_metadata=True), wanted)
+    else:
+        frames[None] = _checked(pd.DataFrame(columns_of(rows, "rows")), wanted)
+    return {level: _of_level(level, frames, wanted) for level in wanted.levels}
 
 
-def _texts(values: Sequence[Any]) -> np.ndarray:
-    wrong = [each for each in values if not isinstance(each, str)]
-    if wrong:
-        raise TypeError(f"rows: geocodes and names must be strings, got {shown(wrong[0])}")
-    return np.array(values, dtype=np.str_)
+def _checked(frame: pd.DataFrame, wanted: Wanted) -> pd.DataFrame:
+    """Return wanted rows, once all texts are strings."""
+    known(wanted.needed, frame, "rows: there is no column")
+    frame = frame.reindex(columns=list(dict.fromkeys([*COLUMNS, *wanted.texts])))
+    for name in ("geocode", "query_name", *wanted.texts):
+        texts = frame[name].astype(object)
+        frame[name] = texts = texts.fillna("") if name in wanted.texts else texts
+        if wrong := [each for each in texts if not isinstance(each, str)]:
+            raise TypeError(f"rows: geocodes and names must be strings, got {shown(wrong[0])}")
+    plain = {name: plain_name(name) for name in frame["query_name"].unique() if wanted.has(name)}
+    chosen = frame["query_name"].isin(plain)
+    if wanted.geocodes is not None:
+        chosen &= frame["geocode"].str.startswith(wanted.geocodes)
+    return frame[chosen].replace({"query_name": plain})
 
 
-def _is_number(value: Any) -> bool:
-    number = as_array(value)
-    return number.dtype.kind in "iuf" and not number.ndim
+def _of_level(
+    level: str, frames: Mapping[str | None, pd.DataFrame], wanted: Wanted
+) -> pd.DataFrame:
+    """Return the rows of a level."""
+    length = wanted.levels[level]
+    if None in frames and length is None:
+        raise ValueError(
+            f"levels: the files have no directory {level}.parquet. Give the lengths of "
+            'geocodes, as in levels={"county": 5}'
+        )
+    own = [frame for of, frame in frames.items() if of in (level, None)]
+    frame = pd.concat(own) if own else pd.DataFrame(columns=[*COLUMNS, *wanted.texts])
+    return frame if length is None else frame[frame["geocode"].str.len() == length]
 
 
-def _of_lists(values: Sequence[Any]) -> Lists:
-    parts = [as_array(each) for each in values]
-    length = np.array([each.size if each.dtype.kind in "iuf" else -1 for each in parts])
-    flat = [part.ravel() for part, size in zip(parts, length, strict=True) if size > 0]
-    return Lists(np.concatenate(flat) if flat else np.zeros(0, dtype=int), length)
-
-
-def _of_arrow(level: str | None, batch: Any) -> Rows:
-    """Take a record batch of pyarrow apart."""
-    import pyarrow.compute as pc  # type: ignore[import-untyped]
-
-    def lists(name: str) -> Lists:
-        values = batch.column(name)
-        if not hasattr(values.type, "value_type"):
-            raise TypeError(f"rows: {name!r} must have lists of numbers, got {values.type}")
-        length = pc.list_value_length(values).fill_null(-1).to_numpy(zero_copy_only=False)
-        return Lists(values.flatten().to_numpy(zero_copy_only=False), length.astype(np.int64))
-
-    geocode, query, shape, value, variance = COLUMNS
-    others = [name for name in batch.schema.names if name not in COLUMNS]
-    return Rows(
-        level,
-        _texts(batch.column(geocode).to_pylist()),
-        _texts(batch.column(query).to_pylist()),
-        lists(shape),
-        lists(value),
-        np.array(batch.column(variance).to_pylist(), dtype=float),
-        {name: _texts(batch.column(name).fill_null("").to_pylist()) for name in others},
-    )
+def numbers_of(lists: Iterable[Any]) -> np.ndarray | None:
+    """Return lists of numbers as rows of an array; None if they differ in length."""
+    rows = [as_array(each) for each in lists]
+    if len({row.size for row in rows}) > 1 or not {row.dtype.kind for row in rows} <= {*"iuf"}:
+        return None
+    return np.concatenate(rows, axis=None).reshape(len(rows), -1)
 
 
 def _files(path: str, storage_options: Mapping[str, Any]) -> tuple[Any, list[str]] | None:
@@ -140,7 +119,7 @@ def _files(path: str, storage_options: Mapping[str, Any]) -> tuple[Any, list[str
     if not remote and not Path(path).is_dir() and Path(path).suffix != ".parquet":
         return None
     pyarrow(f"rows={path!r}")
-    from pyarrow import fs
+    from pyarrow import fs  # type: ignore[import-untyped]
 
     system, root = fs.LocalFileSystem(), str(Path(path))
     if remote:
@@ -189,28 +168,28 @@ def _states(geocode: str) -> set[int]:
     return {int(geocode[:2]), int(geocode[:3]), int(geocode[1:3])} if is_told else set(range(1000))
 
 
-def _batches(
-    system: Any, files: list[str], wanted: Wanted, optional: Sequence[str]
-) -> Iterator[Any]:
+def _read(system: Any, files: list[str], wanted: Wanted) -> pd.DataFrame:
     """Read wanted columns and rows of files whose columns may be of different widths."""
     import pyarrow as pa
+    import pyarrow.compute as pc  # type: ignore[import-untyped]
     from pyarrow import dataset, parquet
 
     schema = parquet.read_schema(files[0], filesystem=system)
-    # Constraints may have no variances.
-    needed = COLUMNS if wanted.kind == "DPQuery" else COLUMNS[:-1]
-    known(needed, schema.names, "rows: there is no column")
-    fields = {name: schema.field(name).type for name in needed}
+    known(wanted.needed, schema.names, "rows: there is no column")
+    fields = {name: schema.field(name).type for name in wanted.needed}
     for name, kind in fields.items():
         if hasattr(kind, "value_type") and pa.types.is_integer(kind.value_type):
             fields[name] = pa.list_(pa.int64())
-    fields = {COLUMNS[-1]: pa.float64(), **fields} | dict.fromkeys(optional, pa.string())
+    fields |= dict.fromkeys(wanted.texts, pa.string())
     read = dataset.dataset(files, schema=pa.schema(fields), format="parquet", filesystem=system)
-    chosen = None
+    geocode, query = dataset.field("geocode"), dataset.field("query_name")
+    chosen = pc.scalar(wanted.geocodes is None)
     for each in wanted.geocodes or ():
-        place = dataset.field(COLUMNS[0])
-        within = (place >= each) & (place < each + chr(0x10FFFF))
-        chosen = within if chosen is None else chosen | within
-    yield from read.to_batches(
-        filter=chosen, batch_size=BATCH, batch_readahead=1, fragment_readahead=1
-    )
+        chosen |= (geocode >= each) & (geocode < each + chr(0x10FFFF))
+    if wanted.queries is not None:
+        there = read.to_table(columns=["query_name"], filter=chosen)["query_name"].unique()
+        kept = [not isinstance(each, str) or wanted.has(each) for each in there.to_pylist()]
+        chosen &= query.isin(there.filter(pa.array(kept, pa.bool_())))
+    some = read.to_batches(filter=chosen, batch_size=BATCH, batch_readahead=1, fragment_readahead=1)
+    # Of each batch alone, lists are not copied.
+    return pd.concat([part.to_pandas() for part in (read.schema.empty_table(), *some)])

@@ -75,6 +75,8 @@ def test_queries_and_levels_can_be_chosen(people):
     detailed = release["county: detailed"]
     assert detailed.values.shape == (2, 8, 2, 2, 63)
     assert detailed.coords["county"] == ("01003", "01001")
+    one = read_census(rows, levels={"county": 5}, geocodes=["01001"])
+    np.testing.assert_array_equal(one["county: detailed"].values, detailed.values[1:])
     near = np.abs(detailed.values[0] - people[3:].sum(axis=0)).mean()
     assert near < 3 * sigma("County", "detailed")
 
@@ -92,16 +94,29 @@ def changed(rows, k, **cells):
         ({"variance": 0.0}, "'state: total': variance"),
         ({"variance": None}, "'state: total': variance"),
         ({"value": [1, 2]}, "'state: total': a row must have 1 noisy counts"),
+        ({"value": [True]}, "'state: total': .* counts, which that of geocode '01' hasn't"),
+        ({"value": ["1"]}, "'state: total': .* counts, which that of geocode '01' hasn't"),
+        ({"variance": True}, "'state: total': variance"),
+        ({"variance": "4"}, "'state: total': variance"),
         ({"value": [1.5]}, "'state: total': .*releases integers"),
         ({"query_shape": [1, 2, 1, 1]}, "'state: total': its shape .* distinguishes 'votingage'"),
         ({"query_shape": [1, 1]}, "'state: total': its shape must have a length for each of"),
         ({"query_name": "hispanic_dpq"}, "'state: hispanic': its shape isn't the same in all rows"),
         ({"geocode": 1}, "must be strings"),
+        ({"query_name": None}, "must be strings"),
     ],
 )
 def test_wrong_rows_are_refused_by_name(rows, cells, message):
     with pytest.raises((TypeError, ValueError), match=message):
         read_census(changed(rows, 0, **cells), levels=LEVELS)
+
+
+def test_truth_values_among_numbers_are_refused(rows):
+    at = rows["query_name"].index("total_dpq", 1)
+    with pytest.raises(
+        ValueError, match=r"'county: total': .* which that of geocode '01001' hasn't"
+    ):
+        read_census(changed(rows, at, value=[True]), levels=LEVELS)
 
 
 def test_missing_input_is_reported(rows):

@@ -104,17 +104,19 @@ def test_only_wanted_files_and_rows_are_read(directory, monkeypatch):
     path, _ = directory
     read = []
 
-    def watched(level, batch):
-        read.append((level, batch.num_rows))
-        return original(level, batch)
+    def watched(system, files, wanted):
+        frame = original(system, files, wanted)
+        assert all("County.parquet" in file for file in files)
+        read.append(len(frame))
+        return frame
 
-    original = census_files._of_arrow
-    monkeypatch.setattr(census_files, "_of_arrow", watched)
+    original = census_files._read
+    monkeypatch.setattr(census_files, "_read", watched)
     read_census(path, levels=["county"], geocodes=["056010003", "156"])
-    assert {level for level, _ in read} == {"county"}
-    assert sum(n for _, n in read) == 2 * 3
+    read_census(path, levels=["county"], geocodes=["056010003", "156"], queries=["hispanic"])
+    assert read == [2 * 3, 2]
     _, files = census_files._files(str(path), {})
-    wanted = census_files.Wanted(("county",), (), ("056010003",), "DPQuery")
+    wanted = census_files.Wanted({"county": None}, (), ("056010003",), "DPQuery")
     kept = census_files._by_level(files, wanted)
     assert [file.split("/")[-2] for file in kept["county"]] == ["State=056"]
     # Two digits can be the beginning of codes of several states, or of one with a digit before it.
@@ -150,8 +152,12 @@ def test_files_that_cannot_be_read_are_refused(directory, tmp_path):
         read_census(tmp_path / "one.parquet", levels=LEVELS)
     names = {"variance": "value", "value": "variance"}
     parquet.write_table(table.rename_columns(names), tmp_path / "one.parquet")
-    with pytest.raises(TypeError, match="'value' must have lists of numbers"):
-        read_census(tmp_path / "one.parquet", levels=LEVELS)
+    with pytest.raises(ValueError, match="must have 3 noisy counts, which that of geocode '0300"):
+        read_census(tmp_path / "one.parquet", levels={"county": 9}, queries=["hhinstlevels"])
+    unnamed = table.set_column(1, "query_name", [pa.array([None, 1, 2], pa.int64())])
+    parquet.write_table(unnamed, tmp_path / "one.parquet")
+    with pytest.raises(TypeError, match="geocodes and names must be strings"):
+        read_census(tmp_path / "one.parquet", levels={"county": 9}, queries=["total"])
     parquet.write_table(table, tmp_path / "one.parquet")
     with pytest.raises(ValueError, match=r"no directory tract.parquet. Give the lengths"):
         read_census(tmp_path / "one.parquet", levels=["tract"])
