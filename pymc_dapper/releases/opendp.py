@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from pymc_dapper.budget import Budget
 from pymc_dapper.checks import about, shown, text, whole_number
 from pymc_dapper.mechanisms import Mechanism, QuantileMechanism, RandomizedResponse
 from pymc_dapper.releases import choices
-from pymc_dapper.releases.arrays import Cells
 from pymc_dapper.releases.frames import Columns, column, columns_of
 from pymc_dapper.releases.labels import Coords, as_coords, check_used
 from pymc_dapper.releases.noise import NOISE
@@ -133,7 +133,7 @@ def read_opendp(
             continue
         keys, own = groups, labels
         left_out = thresholds[k] is None and by_count is not None
-        if left_out and Cells(name, groups, labels).missing() is not None:
+        if left_out and len(found) < prod(len(labels[dim]) for dim in groups):
             keys, own = _joined(groups), {}
         rows = {**keys, name: found}
         queries += read_release(rows, values=name, noise=mechanism, dims=list(keys), coords=own)

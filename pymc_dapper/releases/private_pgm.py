@@ -6,8 +6,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pymc_dapper.budget import Budget
-from pymc_dapper.checks import choice, finite_number, is_a, known, shown, whole_number
-from pymc_dapper.releases.arrays import noisy_counts
+from pymc_dapper.checks import as_array, choice, finite_number, is_a, known, shown, whole_number
 from pymc_dapper.releases.labels import Coords, as_coords, check_used
 from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.query import Query
@@ -78,7 +77,7 @@ def read_measurements(
                 "itself: make a Query of it, with that function as its statistic"
             )
         shape = tuple(sizes[attribute] for attribute in clique)
-        values = noisy_counts(f"'{name}': the domain says", each.noisy_measurement, shape)
+        values = _noisy_counts(f"'{name}': the domain says", each.noisy_measurement, shape)
         stddev = finite_number(each.stddev, f"'{name}': stddev", above=0)
         mechanism = NOISE[noise](stddev if noise == "gaussian" else stddev / np.sqrt(2))
         own = {a: labels.get(a, tuple(range(sizes[a]))) for a in clique}
@@ -86,6 +85,14 @@ def read_measurements(
     if not queries:
         raise ValueError("measurements must hold at least one, got none")
     return Release(queries, budget)
+
+
+def _noisy_counts(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Check that there is one number for each cell, and return them in the table's shape."""
+    counts = as_array(values)
+    if counts.dtype.kind not in "iuf" or counts.size != np.prod(shape, dtype=int):
+        raise ValueError(f"{what} {np.prod(shape, dtype=int)} noisy counts, got {shown(values)}")
+    return counts.reshape(shape)
 
 
 def _is_marginal(query: Any) -> bool:

@@ -1,19 +1,25 @@
 """Read a release from a plain table and a description of its noise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import xarray as xr
 
 from pymc_dapper.budget import Budget
 from pymc_dapper.checks import about, as_array, choice, known, names, shown
 from pymc_dapper.mechanisms import Mechanism
-from pymc_dapper.releases.arrays import Cells, first_empty
 from pymc_dapper.releases.frames import Columns, column, columns_of
-from pymc_dapper.releases.labels import Coords, as_coords, check_used
+from pymc_dapper.releases.labels import Coords, as_coords, as_label, check_used, told
 from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
+
+WRITTEN = "Leave suppressed values empty, or nan, and write decimals with a point"
+
+NO_NUMBER = (str, bytes, bool, np.bool_, np.complexfloating, np.datetime64, np.timedelta64)
 
 
 def read_release(
@@ -80,73 +86,122 @@ def read_release(
     keys = () if dims is None else ((dims,) if isinstance(dims, str) else names(dims, "dims"))
     if len(set(keys)) != len(keys) or "" in keys:
         raise ValueError(f"dims must be different names of columns, got {keys}")
-    if hasattr(frame, "dims") and hasattr(frame, "coords"):
-        if not hasattr(frame, "data_vars"):
-            frame = frame.to_dataset(name=frame.name or wanted[0])
-        taken = _of_xarray(frame, dims, labels)
+    of_xarray = hasattr(frame, "dims") and hasattr(frame, "coords")
+    if of_xarray and (dims is not None or labels):
+        raise ValueError("dims and coords are those of the xarray: leave them out")
+    if of_xarray:
+        there = frame if hasattr(frame, "data_vars") else {frame.name or wanted[0]: frame}
+        array_of = there.__getitem__
     else:
         check_used(labels, keys, "isn't among dims")
-        taken = _of_columns(columns_of(frame, text_columns=keys), keys, labels)
+        there = columns_of(frame, text_columns=keys)
+        array_of = _arranged(wanted[0], there, keys, labels)
     queries = []
     for name in wanted:
-        array, own_dims, own_coords, look_up, empty = taken(name)
-        mechanism = _mechanism(name, wanted, noise, scale, look_up)
-        if not mechanism.suppresses and (missing := empty(array)) is not None:
+        known([name], there, "values: there is no column")
+        array = array_of(name)
+        released = _numbers(name, array)
+        mechanism = _mechanism(
+            name, wanted, noise, scale, partial(_scales, name, array, there, array_of)
+        )
+        empty = np.argwhere(np.isnan(released)).tolist()
+        if empty and not mechanism.suppresses:
             raise ValueError(
-                f"'{name}': there is no value of {missing}. If low values were suppressed, say so "
-                "by LaplaceMechanism(2).published_if('>=', 10), in a shell by --published-from 10"
+                f"'{name}': there is no value of {_place(array, empty[0])}. If low values were "
+                "suppressed, say so by LaplaceMechanism(2).published_if('>=', 10), in a shell by "
+                "--published-from 10"
             )
-        queries.append(Query(name, array, mechanism, own_dims, own_coords))
+        own = {dim: array.coords[dim].values for dim in array.dims if dim in array.coords}
+        named = (array.dims, own) if of_xarray or keys else ()
+        queries.append(Query(name, released, mechanism, *named))
     return Release(queries, budget)
 
 
-def _of_columns(columns: Columns, keys: Sequence[str], labels: Mapping[str, Any]) -> Any:
-    def taken(name: str) -> Any:
-        found = column(columns, name, "values")
-        if not keys:
-            cells = Cells(name, {"row": range(len(found))})
-            dims: Any = (None,)
-            coords: dict[str, Any] = {}
-        else:
-            cells = Cells(name, {key: column(columns, key, "dims") for key in keys}, labels)
-            dims, coords = keys, cells.coords
-        array = cells.fill(found)
+def _arranged(
+    name: str, columns: Columns, keys: Sequence[str], given: Coords
+) -> Callable[[str], xr.DataArray]:
+    """Return how to make an array of a column, with an axis for each key; nan without a row."""
+    found = {
+        key: [
+            as_label(f"'{name}': labels of '{key}'", each) for each in column(columns, key, "dims")
+        ]
+        for key in keys
+    }
+    found = found or {"row": list(range(len(next(iter(columns.values())))))}
+    coords = {key: tuple(given.get(key, dict.fromkeys(own))) for key, own in found.items()}
+    places = []
+    for key, own in found.items():
+        place = {label: k for k, label in enumerate(coords[key])}
+        if unknown := [label for label in own if label not in place]:
+            raise ValueError(
+                f"'{name}': {unknown[0]!r} isn't among the coords of '{key}': {told(coords[key])}"
+            )
+        places.append([place[label] for label in own])
+    shape = tuple(map(len, coords.values()))
+    empty = xr.DataArray(
+        np.full(shape, np.nan, dtype=object),
+        {key: pd.Index(own, dtype=object) for key, own in coords.items()},
+        list(coords),
+    )
+    at = pd.Index(np.ravel_multi_index(places, shape))
+    if at.has_duplicates:
+        again = np.unravel_index(at[at.duplicated()][0], shape)
+        raise ValueError(
+            f"'{name}': there are two rows of {_place(empty, again)}. Name the columns that tell "
+            "them apart among dims"
+        )
 
-        def look_up(at: str) -> np.ndarray:
-            return cells.fill(column(columns, at, "scale"))
+    def array_of(each: str) -> xr.DataArray:
+        array = empty.copy()
+        array.values.flat[at] = np.fromiter(columns[each], dtype=object)
+        return array
 
-        return array, dims, coords, look_up, lambda _: cells.missing() or cells.empty(array)
-
-    return taken
+    return array_of
 
 
-def _of_xarray(frame: Any, dims: Any, labels: Mapping[str, Any]) -> Any:
-    if dims is not None or labels:
-        raise ValueError("dims and coords are those of the xarray: leave them out")
+def _place(array: xr.DataArray, at: Sequence[int]) -> str:
+    """Tell the labels of an entry; without labels its number."""
+    labels = [array[dim].to_index()[k] for dim, k in zip(array.dims, at, strict=True)]
+    return ", ".join(
+        f"{dim} {as_label('coords', label)!r}"
+        for dim, label in zip(array.dims, labels, strict=True)
+    )
 
-    def variable(name: str, what: str) -> Any:
-        known([name], frame.data_vars, f"{what}: there is no variable")
-        return frame[name]
 
-    def taken(name: str) -> Any:
-        array = variable(name, "values")
-        coords = {dim: array.coords[dim].values for dim in array.dims if dim in array.coords}
+def _numbers(name: str, array: xr.DataArray) -> np.ndarray:
+    """Check that an array holds numbers; missing ones are nan."""
+    if array.dtype.kind in "iuf":
+        return array.values
+    whole = all(isinstance(each, int | np.integer) for each in array.values.flat)
+    numbers = np.zeros(array.shape, dtype=np.int64 if whole else np.float64)
+    for at, value in np.ndenumerate(array.values):
+        try:
+            # NumPy converts some of what isn't a number.
+            if isinstance(value, NO_NUMBER):
+                raise TypeError
+            numbers[at] = np.nan if value is None else value
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"'{name}': values must be numbers, got {value!r} at {_place(array, at)}"
+                + (f". {WRITTEN}" if isinstance(value, str) else "")
+            ) from None
+        except OverflowError:
+            raise ValueError(
+                f"'{name}': values must fit into 64 bits, got {value} at {_place(array, at)}"
+            ) from None
+    return numbers
 
-        def look_up(at: str) -> np.ndarray:
-            scales = variable(at, "scale")
-            if not set(scales.dims) <= set(array.dims):
-                raise ValueError(
-                    f"scale: '{at}' has the dims {scales.dims}, where '{name}' has {array.dims}"
-                )
-            return scales.broadcast_like(array).transpose(*array.dims).values
 
-        def empty(values: np.ndarray) -> str | None:
-            at = first_empty(values)
-            return None if at is None else f"index {at}"
-
-        return np.asarray(array.values), tuple(array.dims), coords, look_up, empty
-
-    return taken
+def _scales(name: str, array: xr.DataArray, there: Any, array_of: Any, at: str) -> np.ndarray:
+    """Return a column of scales, in the shape of the released values."""
+    known([at], there, "scale: there is no column")
+    scales = array_of(at)
+    if not set(scales.dims) <= set(array.dims):
+        raise ValueError(
+            f"scale: '{at}' has the dims {scales.dims}, where '{name}' has {array.dims}"
+        )
+    scales = scales.copy(data=_numbers(name, scales))
+    return scales.broadcast_like(array).transpose(*array.dims).values
 
 
 def _mechanism(name: str, wanted: Sequence[str], noise: Any, scale: Any, look_up: Any) -> Mechanism:

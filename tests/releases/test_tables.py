@@ -43,6 +43,21 @@ def test_names_and_dims_come_out_in_arviz():
     assert "people" in model.named_vars
 
 
+def test_whole_numbers_stay_exact():
+    frame = {**TABLE, "people": [2**53, 2**53 - 1, -(2**53), 0]}
+    query = pmd.read_release(frame, **PLAIN)["people"]
+    assert query.values.tolist() == [[2**53, 2**53 - 1], [-(2**53), 0]]
+    assert query.values.dtype == np.int64
+
+
+def test_labels_of_several_kinds_stay_as_they_are():
+    frame = {"group": [2, "a", 1.5], "year": ["07", "7", "007"], "n": [1, 2, 3]}
+    mechanism = pmd.DiscreteLaplaceMechanism(3.0).published_if(">=", 1)
+    query = pmd.read_release(frame, values="n", noise=mechanism, dims=("group", "year"))["n"]
+    assert query.coords == {"group": (2, "a", 1.5), "year": ("07", "7", "007")}
+    assert query.values.filled(0).tolist() == np.diag([1, 2, 3]).tolist()
+
+
 def test_several_queries_each_with_its_noise():
     release = pmd.read_release(
         TABLE,
@@ -86,7 +101,7 @@ def test_an_xarray_brings_its_dims():
         np.testing.assert_array_equal(query.values, array)
     np.testing.assert_array_equal(query.mechanism.scale, [[0.5, 1.5], [0.5, 1.5]])
     broken = array.where(array != 2)
-    with pytest.raises(ValueError, match=r"'t': there is no value of index \(0, 1\)"):
+    with pytest.raises(ValueError, match="'t': there is no value of a 'x', b 1"):
         pmd.read_release(broken, values="t", noise="laplace", scale=1.0)
     with pytest.raises(ValueError, match="leave them out"):
         pmd.read_release(array, values="t", noise="laplace", scale=1.0, dims="a")
@@ -114,12 +129,40 @@ def test_an_xarray_brings_its_dims():
         ({"dims": "sex"}, "'people': there are two rows of sex 'm'"),
         ({"dims": "region"}, "dims: there is no column 'region'"),
         ({"coords": {"region": [1]}}, "coords has labels of 'region'"),
+        ({"values": "sex", "dims": None}, "got 'm' at row 0.* empty, or nan, and write decimals"),
         ({"coords": {"sex": ["m"]}}, "'people': 'f' isn't among the coords of 'sex'"),
     ],
 )
 def test_wrong_or_incomplete_metadata_is_refused_by_name(change, message):
     with pytest.raises((TypeError, ValueError), match=message):
         pmd.read_release(TABLE, **{**PLAIN, **change})
+
+
+@pytest.mark.parametrize("value", ["3", True, np.True_, b"3", 1j, np.complex128(1), [3], "<5"])
+def test_what_is_no_number_is_refused(value):
+    frame = {**TABLE, "people": [value, 1, 2, 3]}
+    for change in ({}, {"values": "income", "scale": "people", "noise": "laplace"}):
+        with pytest.raises(
+            TypeError, match=r"values must be numbers, got .* at sex 'm', age 'old'"
+        ):
+            pmd.read_release(frame, **PLAIN | change)
+
+
+def test_arrays_of_no_numbers_are_refused():
+    times = (np.array([20, 21], kind) for kind in ("M8[s]", "m8[s]"))
+    for values in ([True, False], ["1", "2"], [1j, 2], *times):
+        array = xr.DataArray(values, dims="a", coords={"a": ["x", "y"]}, name="t")
+        with pytest.raises(TypeError, match=r"'t': values must be numbers, got .* at a 'x'"):
+            pmd.read_release(array, values="t", noise="laplace", scale=1.0)
+
+
+def test_rows_that_have_no_place_are_refused():
+    for change, message in (
+        ({"sex": ["m", None, "f", "f"]}, "'people': labels of 'sex': a label is missing"),
+        ({"people": [2**70, 1, 2, 3]}, "'people': values must fit into 64 bits, got 11805916207"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pmd.read_release({**TABLE, **change}, **PLAIN)
 
 
 def test_nan_is_refused_by_name():
