@@ -100,14 +100,8 @@ def frame_of(
         columns |= dict(zip(ENDS, interval_of(draws, probability), strict=True))
     dims = [str(dim) for dim in draws.dims if dim != DRAW]
     values = {name: np.asarray(each.transpose(*dims)).reshape(-1) for name, each in columns.items()}
-    if not dims:
-        return pd.DataFrame(values)
-    labels = [draws[dim].values for dim in dims]
-    index = (
-        pd.Index(labels[0], name=dims[0])
-        if len(dims) == 1
-        else pd.MultiIndex.from_product(labels, names=dims)
-    )
+    # A single number has no labels.
+    index = draws.isel({DRAW: 0}).to_series().index if dims else None
     return pd.DataFrame(values, index=index)
 
 
