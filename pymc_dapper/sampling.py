@@ -25,7 +25,7 @@ from pymc_dapper.interweaving.reading.hierarchy import GROUPS, SERIES, find_hier
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
-    telling_of_damage,
+    telling_why,
     whole_graphs,
     without_c_compiler,
     without_traces,
@@ -416,7 +416,7 @@ def sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )
 
-    with telling_of_damage(), told_once():
+    with telling_why("pm.sample", sampled.free_RVs), told_once():
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
         _tell_of_hierarchies(result, sampled, checked)

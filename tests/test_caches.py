@@ -24,7 +24,6 @@ from pytensor.link.numba import cache as numba_cache
 import pymc_dapper as pmd
 from pymc_dapper.backend.accelerate.switch import is_on
 from pymc_dapper.records.compiled.sweep import NEVER
-from pymc_dapper.steps.building import DamagedCacheError
 from tests.preloaded import preloaded
 
 DENSITIES = {
@@ -182,7 +181,8 @@ def test_a_damaged_cache_is_told(kind, files, damaged):
     """By an error that says what to delete; and that is enough."""
     for file in damaged.glob(files):
         file.write_bytes(DAMAGE[kind](file.read_bytes()))
-    with pytest.raises(DamagedCacheError, match=re.escape(str(damaged)) + ".*Delete that folder"):
+    named = re.escape(f"Compiled code in '{damaged}' can't be used in DapperStep for ")
+    with pytest.raises(Exception, match=named + ".*Delete that folder"):
         build_step("laplace")
 
 
@@ -194,8 +194,8 @@ def test_one_damaged_file_is_enough(damaged):
         file.write_bytes(content[: len(content) // 3])
         try:
             assert log_density(build_step("laplace")) == EXPECTED["laplace"]
-        except DamagedCacheError:
-            told += 1
+        except Exception as error:
+            told += any(str(damaged) in note for note in error.__notes__)
         file.write_bytes(content)
     assert told > 0
 

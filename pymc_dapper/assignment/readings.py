@@ -13,7 +13,7 @@ from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
 from pymc_dapper.graphs.present import Present
 from pymc_dapper.records.reading.model import ModelReading, read_model
 from pymc_dapper.sizes.reading.model import SizeReading, find_sizes, read_size
-from pymc_dapper.steps.building import telling_of_memory
+from pymc_dapper.steps.building import telling_why
 from pymc_dapper.steps.progress import stage
 
 
@@ -25,7 +25,7 @@ class Readings:
 
     def __init__(self, model: Model):
         self.model = model
-        with telling_of_memory("DapperStep", model.free_RVs):
+        with telling_why("DapperStep", model.free_RVs):
             self.point = initial_point(model)
         self._made: dict[tuple[Any, ...], Any] = {}
 
@@ -83,7 +83,7 @@ class Readings:
         if key not in self._made:
             stage("Reading the model")
             try:
-                with telling_of_memory(step, rvs):
+                with telling_why(step, rvs):
                     self._made[key] = read()
             except ReadingError as error:
                 self._made[key] = error

@@ -1,6 +1,6 @@
 """Errors while a step is built that aren't the model's fault."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
 from typing import Any
@@ -12,98 +12,47 @@ from pymc_dapper.backend.jit import cache_folder, numba_by_default, numba_mode
 from pymc_dapper.garbage import searching_new_garbage_only
 from pymc_dapper.graphs.asked_once import asked_once
 
-REMEDIES = {
-    "DapperStep": "It stores all records and their contributions: use fewer records, or a "
-    "statistic with fewer entries. If mechanisms use only counts of the records, write a latent "
-    "table of counts, which CountStep samples at a cost that doesn't depend on their number (see "
-    "docs/latent-counts.md)",
-    "CountStep": "It stores all cells, and the sums that moves between them change: use fewer "
-    "cells, by coarser categories; or split the table into variables with a CountStep each, if "
-    "the model allows that",
-    "ConjugateStep": "It draws its parameters together: pass fewer at a time, or let NUTS move "
-    "them (conjugate=False)",
-    "MarginalisedStep": "It holds a table of weights for each count: take fewer counts, or let "
-    "CountStep move them (marginalise=False)",
-    "InterweaveStep": "It holds the noise of all records: take fewer records, or leave it out "
-    "(interweave=False)",
-    "BoundaryStep": "It holds the noise of all people: leave it out (interweave=False)",
-    "SizeStep": "It stores each sum over the first 0, 1, ..., N records: give the records less "
-    "room, or use a statistic with fewer entries",
-}
-"""Advice on memory, by step."""
-
-
-class OutOfMemoryError(MemoryError):
-    """Memory ran out while a step was built."""
-
-
-class DamagedCacheError(RuntimeError):
-    """Compiled code on disk can't be read."""
-
-
-class CacheFolderError(OSError):
-    """Compiled code can't be kept on disk, or the folder isn't ours to read."""
+LESS_MEMORY = (
+    "Take fewer records, cells or draws; or a latent table of counts in the place of the records "
+    "(docs/latent-counts.md). interweave=False, conjugate=False or marginalise=False saves a step"
+)
+FOLDER = (
+    "Delete that folder: missing code is compiled again. If it's full or isn't yours to write to, "
+    "take another: PYTENSOR_FLAGS=base_compiledir=/path/of/a/folder, set before Python starts"
+)
+"""What to do about each."""
 
 
 def tells_why[**P](build: Callable[P, None]) -> Callable[P, None]:
-    """Make a step's constructor report exhausted memory, or damaged compiled code on disk.
+    """Make a step's constructor note on errors what only :func:`telling_why` knows.
 
-    The error names the step, its variables, and what would need less memory. ``build`` takes the
-    step and its variables first; it raises :class:`OutOfMemoryError`, :class:`DamagedCacheError` or
-    :class:`CacheFolderError`. It is called within :func:`building`.
+    ``build`` takes the step and its variables first, and is called within :func:`building`.
     """
 
     @wraps(build)
     def telling(*args: P.args, **kwargs: P.kwargs) -> None:
-        names = [kind.__name__ for kind in type(args[0]).__mro__ if kind.__name__ in REMEDIES]
+        given: Any = args[1] if len(args) > 1 else kwargs["vars"]
+        variables = given if isinstance(given, list | tuple) else [given]
         own_mode = kwargs.get("compile_kwargs") is not None
-        with telling_why(names[0], _given(args, kwargs)), building(own_mode=own_mode):
+        with telling_why(type(args[0]).__name__, variables), building(own_mode=own_mode):
             build(*args, **kwargs)
 
     return telling
 
 
 @contextmanager
-def telling_why(step: str, variables: Sequence[Any]) -> Iterator[None]:
-    """Report the step for which memory ran out, or damaged compiled code on disk."""
-    with telling_of_memory(step, variables), telling_of_damage():
-        yield
-
-
-@contextmanager
-def telling_of_memory(step: str, variables: Sequence[Any]) -> Iterator[None]:
-    """Name the step and variables for which memory ran out, and what would need less."""
+def telling_why(step: str, variables: Iterable[Any]) -> Iterator[None]:
+    """Note on an error for which step memory ran out, or which folder has damaged compiled code."""
     try:
         yield
-    except OutOfMemoryError:
-        raise
-    except MemoryError as error:
-        raise OutOfMemoryError(_message(step, variables, error)) from error
-
-
-@contextmanager
-def telling_of_damage() -> Iterator[None]:
-    """Name the folder of compiled code on disk that was cut off, or can't be written to."""
-    try:
-        yield
-    except MemoryError:
-        raise
     except Exception as error:
         folder = cache_folder(error)
-        if folder is None:
-            raise
-        if isinstance(error, OSError):
-            raise CacheFolderError(
-                f"compiled code can't be kept in {str(folder)!r} ({error.strerror or error}). Make "
-                "room there, or make it yours to read and write; or take another folder, by an "
-                "environment variable that is set before Python starts: "
-                "PYTENSOR_FLAGS=base_compiledir=/path/of/a/folder"
-            ) from error
-        raise DamagedCacheError(
-            f"compiled code in {str(folder)!r} can't be read ({type(error).__name__}: {error}): it "
-            "was cut off or overwritten, or another version wrote it. Delete that folder: missing "
-            "code is compiled again"
-        ) from error
+        where = f"{step} for {', '.join(f"'{x}'" for x in variables)}"
+        if isinstance(error, MemoryError):
+            error.add_note(f"Memory ran out in {where}. {LESS_MEMORY}")
+        elif folder is not None:
+            error.add_note(f"Compiled code in '{folder}' can't be used in {where}. {FOLDER}")
+        raise
 
 
 @contextmanager
@@ -148,25 +97,3 @@ def whole_graphs(*, unless: bool = False) -> AbstractContextManager[None]:
     if unless or not numba_by_default():
         return nullcontext()
     return changed(config, "mode", numba_mode(None))
-
-
-def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """Return the variables that a step was given."""
-    variables = args[1] if len(args) > 1 else kwargs["vars"]
-    return list(variables) if isinstance(variables, list | tuple) else [variables]
-
-
-def _message(step: str, variables: Sequence[Any], error: MemoryError) -> str:
-    listed = ", ".join(_described(variable) for variable in variables)
-    # PyTensor appends information about its graph.
-    reason = str(error).partition("\n")[0]
-    return (
-        f"memory ran out while {step} was built for {listed}"
-        f"{f': {reason}' if reason else ''}. {REMEDIES[step]}"
-    )
-
-
-def _described(variable: Any) -> str:
-    shape = getattr(getattr(variable, "type", None), "shape", ())
-    sizes = " x ".join("?" if n is None else f"{n}" for n in shape)
-    return f"'{getattr(variable, 'name', variable)}'{f' ({sizes})' if sizes else ''}"

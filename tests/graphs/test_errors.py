@@ -8,7 +8,7 @@ import pymc_dapper
 
 PACKAGE = Path(pymc_dapper.__file__).parent
 WHATEVER_HAPPENS = {
-    "steps/building.py": "raises it again, in words about the step or the cache",
+    "steps/building.py": "adds a note, and raises it again",
     "steps/function.py": "raises again what a user's function raised",
     "steps/gibbs.py": "calls the steps one by one, and the one that fails says why",
     "studies": "a cell of a study that fails is kept with its message, and told",
