@@ -3,9 +3,7 @@
 from itertools import product
 
 import numpy as np
-import pytest
 
-from pymc_dapper.tabulation import rows
 from pymc_dapper.tabulation.rows import distinct_rows
 
 
@@ -29,10 +27,7 @@ def test_records_that_are_alike_make_one_row_and_no_array():
     assert (alike.sizes.tolist(), alike.own) == ([4], None)
 
 
-@pytest.mark.parametrize(("few", "at_once"), [(1 << 16, 1 << 20), (5, 3), (20, 7)])
-def test_rows_of_all_kinds_are_those_that_sorting_finds(few, at_once, monkeypatch):
-    monkeypatch.setattr(rows, "FEW", few)
-    monkeypatch.setattr(rows, "AT_ONCE", at_once)
+def test_rows_of_all_kinds_are_those_that_sorting_finds():
     rng, n = np.random.default_rng(1), 41
     kinds = {
         "indices": rng.integers(-3, 3, n, dtype=np.int8),
@@ -40,6 +35,7 @@ def test_rows_of_all_kinds_are_those_that_sorting_finds(few, at_once, monkeypatc
         "numbers": rng.choice([-0.5, 2.0, 1e9], n),
         "pairs": rng.integers(0, 4, (n, 2)).astype(np.uint8),
         "far apart": rng.choice([-(10**12), 5, 10**12], n),
+        "zeros": rng.choice([0.0, -0.0, 1.0], n),
         "extremes": rng.choice(np.array([-128, 127], dtype=np.int8), n),
     }
     for names in product(kinds, repeat=2):
@@ -51,3 +47,9 @@ def test_rows_of_all_kinds_are_those_that_sorting_finds(few, at_once, monkeypatc
         np.testing.assert_array_equal(found.first, first)
         np.testing.assert_array_equal(found.sizes, sizes)
         np.testing.assert_array_equal(found.own, own.ravel())
+
+
+def test_missing_values_are_alike_and_come_last():
+    found = distinct_rows([np.array([np.nan, 1.0, np.nan, -np.inf]), np.array([2, 2, 2, 1])], 4)
+    assert found.first.tolist() == [3, 1, 0]
+    assert found.sizes.tolist() == [1, 1, 2]
