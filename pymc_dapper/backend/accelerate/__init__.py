@@ -19,7 +19,8 @@ draw of eight models takes 3.0 to 6.7 (median 4.2), and 6.4 to 21 (median 12) wi
   long.
 - `generators`: numba's type of a generator. A draw of a small model takes a fifth to a third less,
   and some first draws half a second less.
-- `kept`: the class by which numba writes files. No time; a bit that flips on disk is noticed.
+- `kept`: the class by which numba writes files. No time; code of other types, and a bit that
+  flips on disk, are noticed.
 
 ``PYMC_DAPPER_PLAIN=1`` turns all of them off. An acceleration is off by itself if a name that it
 imports is gone, or if the source of a function that it replaces has changed: ``LOOKED`` has a

@@ -1,6 +1,8 @@
 """Machine code on disk that is read as it was written: it has a digest.
 
-If a bit flips in numba's own files, the changed code runs. Depends on the class by which numba
+Two processes that save code at once, of one function for other types each, may leave one's code
+under the other's types: numba's own files then give wrong numbers from then on, without an error.
+If a bit flips in them, the changed code runs. Depends on the class by which numba
 reads and writes them. Gains no time. Files written without it, or by PyTensor's own cache, have no
 digest.
 """

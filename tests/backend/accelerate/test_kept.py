@@ -1,6 +1,7 @@
 """Machine code on disk has a digest: damaged code raises an error and never runs."""
 
 import re
+from pathlib import Path
 
 import pytest
 from numba.core.caching import IndexDataCacheFile
@@ -23,6 +24,23 @@ def test_what_is_saved_is_loaded_under_its_own_key(tmp_path):
     assert plain.load("key") is None
     plain.save("key", "other machine code")
     assert (plain.load("key"), file.load("key")) == ("other machine code", ["machine code"])
+
+
+def test_code_of_another_key_is_told(tmp_path, monkeypatch):
+    """Two processes save at once: the other's index is the last, and this one's code."""
+    file, other = (WithDigest(str(tmp_path), "function", 0) for _ in range(2))
+    save = file._save_data
+
+    def save_after_the_other(name, data):
+        Path(file._index_path).unlink()  # as it read the index before this one wrote it
+        other.save("other types", "other code")
+        save(name, data)
+
+    monkeypatch.setattr(file, "_save_data", save_after_the_other)
+    file.save("types", "code")
+    assert file.load("types") is None
+    with pytest.raises(ValueError, match="another digest"):
+        file.load("other types")
 
 
 def test_code_for_types_of_another_version_is_not_there(tmp_path, monkeypatch):
