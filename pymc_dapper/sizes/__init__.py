@@ -9,11 +9,13 @@ each factor becomes a function of sums over rows. A row's contribution with its 
 one without, is cumulated: this gives the sums at 0, 1, ..., N records, and the function of them is
 vectorised. If the contribution of an absent row depends on a record, the model is refused.
 
-**A draw** (`compiled.draw`, one compiled function) permutes the first n rows at random, then forms
-the sums, then draws n. Sums in the old order would not belong to the state; a test has that fault.
-Rows are permuted only if they are alike (`reading.exchangeable`).
-Where a total is known exactly, a record that adds to it could otherwise never leave. Elsewhere n
-has as many effective draws without (13 models).
+**A draw** (`compiled.draw`, one compiled function) shuffles the first n rows, then forms the sums,
+then draws n. Sums in the old order would not belong to the state; a test has that fault. Rows are
+shuffled only if they are alike (`reading.exchangeable`). They are cut at random, and dealt into two
+heaps: any permutation that doesn't depend on the records keeps the posterior. Where a total is
+known exactly, a record that adds to it could otherwise never leave. Records of three values with a
+known total have as many effective draws as if all orders were equally likely, and half as many if
+they are cut only. Without a known total, n has as many without a shuffle (13 models).
 
 **The order of steps** is that of a partially collapsed Gibbs sampler (van Dyk and Park 2008, JASA
 103). `assign_steps` makes it:

@@ -4,6 +4,8 @@ from itertools import product
 
 import numpy as np
 import pymc as pm
+import pytensor
+import pytensor.tensor as pt
 import pytest
 from pymc.exceptions import SamplingError
 
@@ -16,11 +18,12 @@ from pymc_dapper.sizes.reading import self_check
 from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.stats import WARNING_STAT
 from tests.broken import edited
-from tests.evaluated_in_python import evaluated_in_python
+from tests.evaluated_in_python import REWRITTEN, evaluated_in_python
 from tests.sizes.models import MODELS, bernoulli
 from tests.sizes.reading.test_model import log_joint
 
 ROOM, P = 3, 0.3
+FIRST = 'first = pt.floor(u * n).astype("int64")'
 
 
 @pytest.fixture(autouse=True)
@@ -49,31 +52,38 @@ class Known(np.random.Generator):
 STATES = list(product(range(ROOM + 1), *[(0, 1)] * ROOM))
 
 
+def drawing(last):
+    """Make a function of log-weights and a uniform variate that draws a number."""
+    log_weights, u = pt.vector("log_weights"), pt.scalar("u", dtype="float64")
+    number, _ = compiled.drawn_number(log_weights, u, last)
+    draw = pytensor.function([log_weights, u], number, mode=REWRITTEN)
+    return lambda weights, u: draw(weights, u).item()
+
+
 def transitions(step, monkeypatch):
     """Enumerate all orders, and all numbers by the uniform variates that draw them."""
     [size] = step._sizes
     matrix = np.zeros((len(STATES), len(STATES)))
     drawn, known = size._drawn, {}
-    # Its own source: a twin's is edited.
-    draw = getattr(compiled.draw_index, "py_func", compiled.draw_index)
+    draw = drawing(size._last)
 
     def shares_too(*arguments):
         *values, log_weights = drawn(*arguments)
         key = log_weights.tobytes()
         if key not in known:
-            known[key] = share_of_each(lambda u: draw(log_weights, u, size._last)[0])
+            known[key] = share_of_each(lambda u: draw(log_weights, u))
         known["last"] = known[key]
         return *values, log_weights
 
     monkeypatch.setattr(size, "_drawn", shares_too)
     for row, (n, *x) in enumerate(STATES):
-        # Each order has its own entry in the choices of Fisher and Yates.
-        choices = list(product(*([(k + 0.5) / (i + 1) for k in range(i + 1)] for i in range(n))))
-        for uniforms in choices:
+        choices = (np.arange(max(n, 1)) + 0.5) / max(n, 1)
+        for u in choices:
             point = {"n": np.array(n), "x": np.array(x)}
-            size.update(point, Known(np.array([*uniforms, 0.5])))
+            size.update(point, Known(np.array([u, 0.5])))
             for number, share in known["last"].items():
-                matrix[row, STATES.index((number, *point["x"].tolist()))] += share / len(choices)
+                new = (n if number < 0 else number, *point["x"].tolist())
+                matrix[row, STATES.index(new)] += share / len(choices)
     return matrix
 
 
@@ -115,6 +125,34 @@ def test_the_posterior_is_stationary(model, monkeypatch):
     }
 
 
+def known_total():
+    with pm.Model() as model:
+        n = pm.DiscreteUniform("n", 0, ROOM)
+        x = pm.Bernoulli("x", P, shape=ROOM)
+        pmd.LaplaceMechanism(1.5).potential("count", n, released=2.2)
+        pmd.invariant("total", (pmd.present(n, ROOM) * x).sum(), 1)
+    return model
+
+
+def reached(matrix, start):
+    """States that a chain of such draws comes to."""
+    after = np.linalg.matrix_power(matrix, 9)[STATES.index(start)]
+    return {state for state, p in zip(STATES, after, strict=True) if p > 0}
+
+
+def test_any_record_may_leave_where_a_total_is_known(monkeypatch):
+    model, start = known_total(), (2, 0, 1, 0)
+    assert is_stationary(model, monkeypatch)
+    step = SizeStep([model["n"]], model=model)
+    assert reached(transitions(step, monkeypatch), start) == {
+        *((1, 1, 0, 0), (2, 1, 0, 0), (2, 0, 1, 0)),
+        *((3, *x) for x in ((1, 0, 0), (0, 1, 0), (0, 0, 1))),
+    }
+    with edited(compiled, "shuffled", {FIRST: "first = pt.constant(0)"}):
+        step = SizeStep([model["n"]], model=model)
+        assert reached(transitions(step, monkeypatch), start) == {start, (3, 0, 1, 0), (3, 0, 0, 1)}
+
+
 def test_a_block_with_an_impossible_number_is_refused_after_tuning(model):
     step = SizeStep([model["n"]], model=model)
     step.setup_chain(np.random.default_rng(1), 2, 5)
@@ -153,24 +191,29 @@ FAULTS = {
         steps,
         "compile_draw",
         {
-            "[log_weights] = rebuild([reading.log_weights], shuffled)": (
+            "[log_weights] = rebuild([reading.log_weights], records)": (
                 "log_weights = reading.log_weights"
             )
         },
     ),
     "the room ends one record early": (
         compiled,
-        "draw_index",
-        {"for k in range(len(log_weights)):": "for k in range(len(log_weights) - 1):"},
+        "drawn_number",
+        {"total = cumulated[-1]": "total = cumulated[-2]"},
     ),
     "one record too many": (
         compiled,
-        "draw_index",
+        "drawn_number",
         {
-            "return index, (total - before) / total": (
-                "return min(index + 1, len(log_weights) - 1), (total - before) / total"
+            'number = pt.searchsorted(cumulated, u * total, side="right")': (
+                "number = (cumulated[:-1] <= u * total).sum() + (u * total < cumulated[-2])"
             )
         },
+    ),
+    "an absent record is shuffled, too": (
+        compiled,
+        "shuffled",
+        {FIRST: f"n = pt.minimum(n + 1, rows.shape[0]); {FIRST}"},
     ),
 }
 

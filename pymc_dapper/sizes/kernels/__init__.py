@@ -1,1 +1,0 @@
-"""The algorithm, in NumPy and numba."""
