@@ -162,7 +162,6 @@ def interweave_steps(
     if len(latent.groups) == 1 and not latent.counts:
         tables = read_tables(readings.records(latent.records), parameters)
         if tables is not None:
-            options = {**options, "records": latent.records, "when_needed": True}
             return [BoundaryStep.of_reading(tables, list(tables.rvs), **options)]
     return _move_together(readings, parameters, (latent.all, latent.records), options)
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
-from pytensor.graph import Variable
 
 from pymc_dapper.backend.internals import (
     PointType,
-    RandomGenerator,
     SamplerWarning,
     StatsType,
     StepMethodState,
@@ -19,14 +17,11 @@ from pymc_dapper.backend.internals import (
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.interweaving.compiled.boundaries import compile_boundaries
 from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED, is_doubling
-from pymc_dapper.interweaving.reading.tables import TablesReading, agrees, read_tables
+from pymc_dapper.interweaving.reading.tables import TablesReading, agrees
 from pymc_dapper.kernels.tuning import forgets_slowly
-from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.steps.base import Given, Step
-from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, notice_of
-from pymc_dapper.steps.variables import record_values
 
 TRIES = 2.0
 """Target for the average number of places that a boundary tries. Tuning adapts the intervals to
@@ -68,26 +63,17 @@ class BoundaryStep(Step):
     Where released tables are known so well that fewer than 1 of 10 people change in a sweep, each
     column of each person is then drawn from its conditional distribution, given all else.
 
-    Use it together with a :class:`DapperStep` for the people and a :class:`ConjugateStep` for the
-    tables (``pmd.sample`` does). A column that no released table counts, such as a class, is left
-    to these steps.
+    ``assign_steps`` makes it by :meth:`of_reading`, beside a :class:`DapperStep` for the people and
+    a :class:`ConjugateStep` for the tables. A column that no released table counts, such as a
+    class, is left to these steps. It begins only if tuning shows that probabilities have a long
+    memory, and is compiled then.
 
     Parameters
     ----------
     vars : variable or sequence of variables
         The tables: Dirichlet variables, one for each column.
-    records : variable or sequence of variables
-        The columns: all latent variables of the people.
     model, rng, blocked, compile_kwargs, initial_point
         As for :class:`InterweaveStep`.
-    when_needed : bool, default False
-        Whether to begin only if tuning shows that probabilities have a long memory; see
-        :class:`InterweaveStep`.
-
-    Raises
-    ------
-    ReadingError
-        If the columns aren't each drawn by one of the tables, or aren't counted in tables.
 
     References
     ----------
@@ -104,47 +90,21 @@ class BoundaryStep(Step):
     }
     _state_class = BoundaryStepState
 
-    @tells_why
-    def __init__(
-        self,
-        vars: Variable | Sequence[Variable],
-        *,
-        records: Variable | Sequence[Variable],
-        model: Model | None = None,
-        rng: RandomGenerator = None,
-        blocked: bool = True,
-        compile_kwargs: dict[str, Any] | None = None,
-        initial_point: PointType | None = None,
-        when_needed: bool = False,
-    ):
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
-        self.when_needed, self._options = when_needed, options
-        reading: TablesReading | None = self._reading
-        if reading is None:
-            people = read_model(model, record_values(records, model), point)
-            reading = read_tables(people, [model.values_to_rvs[x] for x in self._moved])
-        if reading is None:
-            raise ReadingError(
-                "BoundaryStep moves Dirichlet tables, one for each column of people who were "
-                "counted in noisy tables. These variables aren't of this form. Use InterweaveStep"
-            )
+    def _build(self, model: Model, options: dict[str, Any], point: PointType) -> None:
+        reading: TablesReading = self._reading
+        self._options = options
+        self._move: Any = None
         self._stage("Checking")
         if not agrees(reading, point):
             raise ReadingError(
                 "BoundaryStep read the columns' probabilities otherwise than the model has them. "
                 "Leave the step out, and report it"
             )
-        self._reading = reading
         state = (*reading.people.records, *reading.parameters, *reading.given)
         self._given = Given(state, SharedData(reading, self._built))
         self._givens = [self._given]
         self._names = [x.name for x in (*reading.people.records, *reading.parameters)]
-        self._move: Any = None
         self._start_chain(0, 0)
-        if not when_needed:
-            self._when_read(self._compile)
 
     def _compile(self) -> None:
         self._stage("Compiling")
@@ -152,7 +112,7 @@ class BoundaryStep(Step):
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self.steps_done, self.tuning_steps = 0, tune
-        self.moves = not self.when_needed
+        self.moves = False
         self.seen: list[np.ndarray] = []
         n, d = self._reading.people.n_records, len(self._reading.rvs)
         self.widths = np.full(d, np.sqrt(n))
@@ -240,13 +200,11 @@ class BoundaryStep(Step):
         reading = self._reading
         counted = reading.released.of[:, 0] > 0
         moving = [f"'{x.name}'" for x, seen in zip(reading.rvs, counted, strict=True) if seen]
-        lines = [
-            f"Moves {', '.join(moving)} with the noise of people held fixed.",
-            f"Records that follow: {reading.people.quoted_names}",
-        ]
-        if self.when_needed:
-            lines.append("Begins if tuning mixes poorly without")
-        return "\n".join(lines)
+        return (
+            f"Moves {', '.join(moving)} with the noise of people held fixed.\n"
+            f"Records that follow: {reading.people.quoted_names}\n"
+            "Begins if tuning mixes poorly without"
+        )
 
     def __repr__(self) -> str:
         """Summarise what moves."""

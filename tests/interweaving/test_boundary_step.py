@@ -2,13 +2,13 @@
 
 import cloudpickle
 import numpy as np
-import pymc as pm
 import pytest
 from pymc.step_methods.compound import CompoundStep
 from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dapper as pmd
 from pymc_dapper import ReadingError
+from pymc_dapper.interweaving import boundary_step
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.kernels.tuning import MIN_MEASURED
 from pymc_dapper.steps import gibbs
@@ -37,8 +37,9 @@ def test_models_of_people_in_tables_get_one(model):
     assert "'p_a', 'p_b', 'p_c' with" in step.describe()  # no table sees the class
 
 
-def moved(step, point, n, tune):
+def moved(step, point, n, tune, *, at_once=False):
     step.setup_chain(np.random.default_rng(5), tune=tune, draws=n)
+    step.moves = at_once
     for _ in range(n):
         point, [stats] = step.step(point)
     return point, stats
@@ -80,13 +81,9 @@ def test_columns_are_drawn_one_by_one_where_people_hardly_change(sd, goes_on):
 
 def test_chains_are_reproducible_and_continue_where_they_stopped(model):
     with evaluated_in_python():
-        step = BoundaryStep(
-            [model[f"p_{x}"] for x in ("class", "a", "b", "c")],
-            records=[model[x] for x in "zabc"],
-            model=model,
-        )
-        first, _ = moved(step, model.initial_point(), 4, tune=2)
-        again, _ = moved(step, model.initial_point(), 4, tune=2)
+        *_, step = pmd.assign_steps(model=model, progressbar=False)
+        first, _ = moved(step, model.initial_point(), 4, tune=2, at_once=True)
+        again, _ = moved(step, model.initial_point(), 4, tune=2, at_once=True)
         assert all(np.array_equal(first[x], again[x]) for x in first)
         state = cloudpickle.loads(cloudpickle.dumps(step.sampling_state))
         on, _ = step.step(first)
@@ -103,11 +100,11 @@ def test_blocks_are_the_same_chain(model, moves, monkeypatch):
     chains = []
     with evaluated_in_python():
         steps = pmd.assign_steps(model=model, progressbar=False)
-        steps[-1].when_needed = not moves
         for gather in (CompoundStep, pmd.GibbsStep):
             point, chain = model.initial_point(), []
             gathered = gather(steps)
             gathered.setup_chain(np.random.default_rng(3), tune=8, draws=16)
+            steps[-1].moves = moves
             for _ in range(24):
                 point, stats = gathered.step(point)
                 chain.append((*point.values(), stats[-1]["boundaries_moved"]))
@@ -118,10 +115,7 @@ def test_blocks_are_the_same_chain(model, moves, monkeypatch):
     assert np.isnan(same[-1]) != moves
 
 
-def test_what_it_cannot_move_is_refused():
-    with pm.Model():
-        p = pm.Beta("p", 1, 1)
-        x = pm.Bernoulli("x", p, shape=30)
-        pmd.LaplaceMechanism(2.0).potential("s", x.sum(), released=12.0)
-        with pytest.raises(ReadingError, match="Use InterweaveStep"):
-            BoundaryStep([p], records=[x])
+def test_probabilities_that_are_read_otherwise_are_refused(model, monkeypatch):
+    monkeypatch.setattr(boundary_step, "agrees", lambda *_: False)
+    with pytest.raises(ReadingError, match="otherwise than the model has them"):
+        steps_of(model)

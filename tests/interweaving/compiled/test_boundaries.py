@@ -7,15 +7,24 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from tests.against_python import assert_same_in_python
 from tests.evaluated_in_python import evaluated_in_python
-from tests.interweaving.tabled import N, people_in_tables
+from tests.interweaving.tabled import N, people_in_tables, read
 
-TABLES, COLUMNS = ("p_class", "p_a", "p_b", "p_c"), ("z", "a", "b", "c")
+COLUMNS = ("z", "a", "b", "c")
 
 
-def step_of(model):
-    return BoundaryStep(
-        [model[x] for x in TABLES], records=[model[x] for x in COLUMNS], model=model, rng=1
-    )
+def moving_step(model, redraws=None):
+    """A step whose boundaries move from the first iteration of a chain on."""
+    tables, _ = read(model)
+    step = BoundaryStep.of_reading(tables, list(tables.rvs), model=model, rng=1)
+    begin = step._start_chain
+
+    def begin_moving(tune, draws):
+        begin(tune, draws)
+        step.moves, step.redraws = True, redraws
+
+    step._start_chain = begin_moving
+    step._compile()
+    return step
 
 
 def started(model):
@@ -27,7 +36,7 @@ def started(model):
 def test_a_move_keeps_what_no_boundary_passes():
     model = people_in_tables()
     with evaluated_in_python():
-        step = step_of(model)
+        step = moving_step(model)
         step.setup_chain(np.random.default_rng(1), tune=0, draws=1)
         before = started(model)
         after, [stats] = step.step(before)
@@ -51,7 +60,5 @@ def test_a_move_keeps_what_no_boundary_passes():
 @pytest.mark.parametrize("redraws", [False, True])
 def test_compiled_moves_are_the_kernels(redraws):
     model = people_in_tables()
-    step = step_of(model)
-    step.setup_chain(np.random.default_rng(1), tune=0, draws=1)
-    step.redraws = redraws
+    step = moving_step(model, redraws)
     assert_same_in_python(step, step._move, started(model), n_steps=5)
