@@ -48,7 +48,7 @@ class SumCounts(OfTerms):
         return [[k == 0, False, False, False] for k in range(len(node.inputs))]
 
 
-TABLES = (*[INTEGERS] * 5, *[NUMBERS] * 2)
+TABLES = types.Tuple((*[INTEGERS] * 5, *[NUMBERS] * 2))
 
 
 @compiles(Tabulate)
@@ -66,24 +66,10 @@ def _tabulate(op: Tabulate) -> Callable:
 @compiles(SumCounts)
 def _sum_counts(op: SumCounts) -> Callable:
     returned = types.Tuple((NUMBERS, NUMBERS, INTEGERS, NUMBERS))
-    sum_all = op.given_to(sum_counts, returned, NUMBERS, NUMBERS, *TABLES, NUMBERS)
+    sum_all = op.given_to(sum_counts, returned, NUMBERS, NUMBERS, TABLES, NUMBERS)
 
     @numba_njit
-    def summed(  # type: ignore[no-untyped-def]
-        naturals, uniforms, anchors, lowest, starts, below, above, logs, ratios, largest, *context
-    ):
-        return sum_all(
-            context,
-            naturals,
-            uniforms,
-            anchors,
-            lowest,
-            starts,
-            below,
-            above,
-            logs,
-            ratios,
-            largest,
-        )
+    def summed(naturals, uniforms, *others):  # type: ignore[no-untyped-def]
+        return sum_all(others[8:], naturals, uniforms, others[:7], others[7])
 
     return summed

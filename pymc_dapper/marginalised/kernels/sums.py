@@ -198,14 +198,24 @@ def tabulate(
     counts : ndarray of int64, shape (number of counts,)
         Possible counts, to begin with.
     largest : ndarray of float64, shape (number of counts,)
-        As :func:`sum_counts` takes them.
+        n of a Binomial, infinity for a Poisson count.
     most : int
         How many counts to tabulate to either side, at most.
 
     Returns
     -------
-    anchors, lowest, starts, ends_below, ends_above, logs, ratios : ndarray
-        The tables, as :func:`sum_counts` takes them.
+    anchors : ndarray of int64, shape (number of counts,)
+        The count at which h is taken as 1.
+    lowest : ndarray of int64, shape (number of counts,)
+        The least count in the table; each count has a run of weights.
+    starts : ndarray of int64, shape (number of counts + 1,)
+        The start of each run.
+    ends_below, ends_above : ndarray of int64, shape (number of counts,)
+        1 if no count beyond the run is possible.
+    logs : ndarray of float64
+        Log-weights at natural parameter 0.
+    ratios : ndarray of float64
+        Of each weight and the one before it.
     faults : ndarray of int64, shape (number of counts,)
         0; or ``TOO_WIDE``, if noise leaves more counts open than may be tabulated; or
         ``NOT_CONCAVE``, if its log-density isn't concave in the count; or ``IMPOSSIBLE``, if that
@@ -264,7 +274,7 @@ def sum_table(
     Parameters
     ----------
     logs, ratios : ndarray of float64
-        As :func:`sum_counts` takes them, of one count.
+        As :func:`tabulate` returns them, of one count.
     offset : int
         The least count in the table, from the anchor.
     natural : float
@@ -323,11 +333,13 @@ def sum_table(
 
 @njit
 def sum_counts(
-    log_noise: Callable[..., float], context: tuple[Any, ...], naturals: np.ndarray,
-    uniforms: np.ndarray, anchors: np.ndarray, lowest: np.ndarray, starts: np.ndarray,
-    ends_below: np.ndarray, ends_above: np.ndarray, logs: np.ndarray, ratios: np.ndarray,
+    log_noise: Callable[..., float],
+    context: tuple[Any, ...],
+    naturals: np.ndarray,
+    uniforms: np.ndarray,
+    tables: tuple[np.ndarray, ...],
     largest: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Sum each count out, at a natural parameter of its own.
 
     Parameters
@@ -338,18 +350,8 @@ def sum_counts(
         Natural parameters: the log-odds of a Binomial, the log-rate of a Poisson count.
     uniforms : ndarray of float64, shape (number of counts,) or (0,)
         Uniform numbers, if counts are to be drawn.
-    anchors : ndarray of int64, shape (number of counts,)
-        The count at which h is taken as 1.
-    lowest : ndarray of int64, shape (number of counts,)
-        The least count in the table; each count has a run of weights.
-    starts : ndarray of int64, shape (number of counts + 1,)
-        The start of each run.
-    ends_below, ends_above : ndarray of int64, shape (number of counts,)
-        1 if no count beyond the run is possible.
-    logs : ndarray of float64
-        Log-weights at natural parameter 0.
-    ratios : ndarray of float64
-        Of each weight and the one before it.
+    tables : tuple of ndarray
+        As :func:`tabulate` returns them.
     largest : ndarray of float64, shape (number of counts,)
         n of a Binomial, infinity for a Poisson count.
 
@@ -366,6 +368,7 @@ def sum_counts(
     log_probabilities : ndarray of float64, shape (number of counts,) or (0,)
         And their log-probabilities.
     """
+    anchors, lowest, starts, ends_below, ends_above, logs, ratios = tables
     n = naturals.size
     log_sums, means = np.full(n, np.nan), np.full(n, np.nan)
     counts, log_probabilities = np.zeros(uniforms.size, dtype=np.int64), np.zeros(uniforms.size)

@@ -39,7 +39,9 @@ def tables(log_density, largest, start=5, most=2**14):
 
 def summed(log_density, weights, natural, uniform=None):
     uniforms = np.zeros(0) if uniform is None else np.array([uniform])
-    found = sum_counts(*one_count(log_density), np.array([natural]), uniforms, *weights)
+    *given, largest = weights
+    of_one = one_count(log_density)
+    found = sum_counts(*of_one, np.array([natural]), uniforms, tuple(given), largest)
     return [x[0] if x.size else None for x in found]
 
 
