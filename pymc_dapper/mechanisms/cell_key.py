@@ -1,16 +1,20 @@
 """Cell keys: a perturbation table changes counts by the key of each cell."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from pymc_dapper.checks import real_numbers, whole_numbers
+from pymc_dapper.checks import about, has_shape, nowhere, real_numbers, whole_numbers
 from pymc_dapper.mechanisms.count_law import CountLaw, read_law
 from pymc_dapper.mechanisms.perturbed_counts import PerturbedCounts
 
 ONS_ROWS, ONS_REPEATS = 750, 250
 """Length of a table of the Office for National Statistics: rows 501 to 750 serve larger counts."""
+FORMS = ("pcv", "ckey", "pvalue"), ("i", "v", "p")
+"""Columns of tables by keys, and of tables of probabilities."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,58 +92,36 @@ class CellKey(PerturbedCounts):
 
 def _entries(ptable: Any) -> tuple[np.ndarray, int | None]:
     """Read a perturbation table, as rows of count, change and probability."""
-    names = getattr(ptable, "columns", None)
-    if names is None and hasattr(ptable, "keys"):
-        names = ptable.keys()
-    if names is None or callable(names):
+    names = getattr(ptable, "columns", ptable.keys() if isinstance(ptable, Mapping) else None)
+    if names is None:
         entries = real_numbers(ptable, "ptable")
-        if entries.ndim != 2 or entries.shape[1] != 3 or not len(entries):
-            raise ValueError(
-                "ptable must be a table with columns pcv, ckey, pvalue or i, v, p, or an array of "
-                f"the latter, got shape {entries.shape}"
-            )
+        has_shape(entries, "ptable", (None, 3), why=", or columns pcv, ckey, pvalue or i, v, p")
         return entries, 1
-    names = [str(name) for name in names]
-    for by_keys, needed in ((True, ("pcv", "ckey", "pvalue")), (False, ("i", "v", "p"))):
-        if set(needed) <= set(names):
-            columns = [real_numbers(np.asarray(ptable[name]), name) for name in needed]
-            if len({len(x) for x in columns}) > 1 or not len(columns[0]):
-                raise ValueError("ptable must have columns of one length, and rows")
-            table = np.stack(columns, axis=1).astype(np.float64)
-            if by_keys:
-                return _of_keys(table)
-            if "j" in names:
-                _check_target(table, np.asarray(ptable["j"]))
-            return table, 1
-    raise ValueError(
-        f"ptable must have columns pcv, ckey, pvalue or i, v, p, got {', '.join(names) or 'none'}"
-    )
+    form = next((form for form in FORMS if set(form) <= set(names)), None)
+    if form is None:
+        listed = ", ".join(map(str, names)) or "none"
+        raise ValueError(f"ptable must have columns pcv, ckey, pvalue or i, v, p, got {listed}")
+    read = [x for x in (*form, "j") if x in names]
+    with about("ptable"):
+        of_each = {x: real_numbers(np.asarray(ptable[x]), x, finite=True) for x in read}
+        table = pd.DataFrame(of_each)
+    if "pcv" in form:
+        return _of_keys(table)
+    if "j" in table:
+        nowhere(table["i"] + table["v"] != table["j"], "ptable must have j = i + v in each row")
+    return table[["i", "v", "p"]].to_numpy(), 1
 
 
-def _check_target(table: np.ndarray, target: np.ndarray) -> None:
-    wrong = table[:, 0] + table[:, 1] != target
-    if wrong.any():
-        i, v, _ = table[wrong][0]
-        raise ValueError(
-            f"ptable must have j = i + v, but there is {target[wrong][0]:g} for {i:g} and {v:g}"
-        )
-
-
-def _of_keys(table: np.ndarray) -> tuple[np.ndarray, int | None]:
+def _of_keys(table: pd.DataFrame) -> tuple[np.ndarray, int | None]:
     """Turn a table by keys into one of probabilities."""
-    count = whole_numbers(table[:, 0], "ptable: pcv", at_least=1)
-    key = whole_numbers(table[:, 1], "ptable: ckey", at_least=0)
-    n_keys = int(key.max()) + 1
-    seen = np.zeros((int(count.max()), n_keys), dtype=np.int64)
-    np.add.at(seen, (count - 1, key), 1)
-    if np.any(seen != 1):
-        row, column = np.argwhere(seen != 1)[0]
-        how_often = "missing" if seen[row, column] == 0 else "there more than once"
-        raise ValueError(
-            f"ptable must have each key of each count once: key {column} of count {row + 1} is "
-            f"{how_often}"
-        )
-    changes, times = np.unique(table[:, [0, 2]], axis=0, return_counts=True)
-    probabilities = np.column_stack([changes, times / n_keys])
-    repeats = ONS_REPEATS if len(seen) == ONS_ROWS else None
-    return np.vstack([[0.0, 0.0, 1.0], probabilities]), repeats
+    n = whole_numbers(table["pcv"], "ptable: pcv", at_least=1).max()
+    n_keys = whole_numbers(table["ckey"], "ptable: ckey", at_least=0).max() + 1
+    keys = table.groupby("pcv")["ckey"].agg(["nunique", "size"])
+    for count, (different, rows) in keys.reindex(np.arange(1, n + 1), fill_value=0).iterrows():
+        if not different == rows == n_keys:
+            raise ValueError(
+                f"ptable must have each key from 0 to {n_keys - 1} of each count once: count "
+                f"{count} has {different} different keys, in {rows} rows"
+            )
+    shares = (table.groupby(["pcv", "pvalue"]).size() / n_keys).reset_index().to_numpy()
+    return np.vstack([[0.0, 0.0, 1.0], shares]), ONS_REPEATS if n == ONS_ROWS else None

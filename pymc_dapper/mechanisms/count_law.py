@@ -7,13 +7,14 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytensor.tensor as pt
 from pytensor.graph import Variable
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.backend import numba_ops  # noqa: F401  (compiles look-ups)
 from pymc_dapper.backend.entries import LookUp
-from pymc_dapper.checks import has_shape, real_numbers, shown, whole_number, whole_numbers
+from pymc_dapper.checks import has_shape, is_a, real_numbers, shown, whole_number, whole_numbers
 from pymc_dapper.mechanisms.spans import Value, either
 
 MOST_ENTRIES = 100_000
@@ -194,17 +195,13 @@ def law_of_function(law: Callable[[int], Any], largest: int) -> tuple[np.ndarray
     rows = []
     for count in range(largest + 1):
         row = law(count)
-        if not isinstance(row, dict) or not row:
-            raise TypeError(
-                "law must return a dict of probabilities by published value, such as {0: 0.4, 3: "
-                f"0.6}}; of {count} it returned {shown(row)}"
-            )
-        rows.append((whole_numbers(list(row), f"what law({count}) publishes"), list(row.values())))
-    values = np.unique(np.concatenate([each for each, _ in rows]))
-    p = np.zeros((len(rows), len(values)))
-    for k, (each, probabilities) in enumerate(rows):
-        p[k, np.searchsorted(values, each)] = real_numbers(probabilities, f"what law({k}) returns")
-    return p, values
+        example = "a dict of probabilities by published value, such as {0: 0.4, 3: 0.6}"
+        is_a(row, dict, f"law({count}) must return {example}")
+        published = whole_numbers(list(row), f"what law({count}) publishes").tolist()
+        p = real_numbers(list(row.values()), f"what law({count}) returns", finite=True)
+        rows.append(dict(zip(published, p, strict=True)))
+    table = pd.DataFrame(rows).fillna(0).sort_index(axis=1)
+    return table.to_numpy(), table.columns.to_numpy()
 
 
 def _check_rows(p: np.ndarray, what: str) -> None:

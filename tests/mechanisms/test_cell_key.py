@@ -53,15 +53,19 @@ def test_counts_beyond_a_shorter_table_are_refused():
 @pytest.mark.parametrize(
     ("ptable", "message"),
     [
-        (BY_KEYS[1:], "key 0 of count 1 is missing"),
-        (pd.concat([BY_KEYS, BY_KEYS[:1]]), "key 0 of count 1 is there more than once"),
+        (BY_KEYS[1:], "count 1 has 15 different keys, in 15 rows"),
+        (pd.concat([BY_KEYS, BY_KEYS[:1]]), "count 1 has 16 different keys, in 17 rows"),
+        (BY_KEYS[BY_KEYS.pcv != 7], "count 7 has 0 different keys, in 0 rows"),
+        (BY_KEYS.assign(pvalue=np.nan), "pvalue must be finite"),
         (BY_KEYS.rename(columns={"pvalue": "value"}), "must have columns pcv, ckey, pvalue or"),
         ({"i": [0, 1], "v": [0, 0], "p": [1.0, 0.5]}, "those of 1 add up to 0.5"),
         ({"i": [0, 2], "v": [0, 0], "p": [1.0, 1.0]}, "count 1 is missing"),
         ({"i": [0], "j": [1], "v": [0], "p": [1.0]}, "j = i \\+ v"),
         ({"i": [0, 0.5], "v": [0, 0], "p": [1.0, 1.0]}, "i must be whole numbers"),
         ({"i": [0, 0], "v": [0, 1], "p": [1.5, -0.5]}, "negative"),
+        ({"i": [0, 1], "v": [0], "p": [1.0]}, "ptable: .*same length"),
         (np.ones((3, 2)), "columns pcv"),
+        ({}, "columns pcv, ckey, pvalue or i, v, p, got none"),
     ],
 )
 def test_what_is_no_ptable_is_refused(ptable, message):

@@ -117,7 +117,9 @@ def test_a_function_is_tabulated():
     np.testing.assert_array_equal(
         p, [[0.25, 0.75, 0, 0, 0], [0, 0.25, 0, 0.75, 0], [0, 0, 0.25, 0, 0.75]]
     )
-    with pytest.raises(TypeError, match=r"of 1 it returned None"):
+    with pytest.raises(ValueError, match=r"what law\(0\) returns must be finite"):
+        law_of_function(lambda n: {n: 1.0, n + 1: np.nan}, 2)
+    with pytest.raises(TypeError, match=r"law\(1\) must return a dict .*, got None"):
         law_of_function(lambda n: None if n else {0: 1.0}, 2)
 
 
