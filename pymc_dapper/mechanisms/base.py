@@ -327,7 +327,7 @@ class Mechanism(ABC):
         data = as_release(name, self._taken(f"'{name}': the release", released))
         statistic = as_tensor(given)
         self._release_check(name, statistic, data)()
-        tell_of_mistakes(name, self, given, data)
+        tell_of_mistakes(name, self, given)
         if not isinstance(data, SharedVariable):
             data = self._as_kept(name, data)
         shape = self._released_shape(name, statistic)

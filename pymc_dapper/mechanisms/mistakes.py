@@ -1,7 +1,6 @@
 """Probable mistakes in releases that are no errors by themselves.
 
-Noise that was chosen for another statistic, epsilon given as a scale, counts with a continuous
-prior.
+Noise that was chosen for another statistic, epsilon given as a scale.
 """
 
 import logging
@@ -9,9 +8,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.tensor.basic import Join, MakeVector
-from pytensor.tensor.random.basic import UniformRV
 
 from pymc_dapper.budget import ZCDP, ApproxDP
 from pymc_dapper.budget.kinds import is_below
@@ -20,8 +16,8 @@ from pymc_dapper.sensitivity import CHANGE, Sensitivities
 LOGGER = logging.getLogger("pymc.dapper")
 
 
-def tell_of_mistakes(name: str, mechanism: Any, statistic: Any, released: Any) -> None:
-    """Warn if noise doesn't keep its budget; log a note on other probable mistakes.
+def tell_of_mistakes(name: str, mechanism: Any, statistic: Any) -> None:
+    """Warn if noise doesn't keep its budget; log a note on noise that is smaller than one person.
 
     Parameters
     ----------
@@ -31,10 +27,7 @@ def tell_of_mistakes(name: str, mechanism: Any, statistic: Any, released: Any) -
         Its mechanism.
     statistic : tensor_like or Statistic
         What the user passed. The sensitivity is known for a `Statistic` only.
-    released : ndarray or shared variable
-        The released values.
     """
-    _log_continuous_counts(name, statistic, released)
     sensitivity = getattr(statistic, "sensitivity", None)
     if mechanism.unknown or not (hasattr(mechanism, "scale") or hasattr(mechanism, "sigma")):
         return
@@ -42,22 +35,6 @@ def tell_of_mistakes(name: str, mechanism: Any, statistic: Any, released: Any) -
         _check_kept(name, mechanism, sensitivity)
     elif mechanism.budget is None:
         _log_large(name, mechanism, statistic, sensitivity)
-
-
-def _log_continuous_counts(name: str, statistic: Any, released: Any) -> None:
-    """Log that continuous variables with a flat prior may be meant as counts."""
-    node: Any = getattr(statistic, "owner", None)
-    joined = isinstance(getattr(node, "op", None), Join | MakeVector)
-    seen = [x for x in node.inputs if x.type.ndim or x.owner] if joined else [statistic]
-    owners = [getattr(x, "owner", None) for x in seen]
-    flat = [x.out.name for x in owners if x is not None and isinstance(x.op, UniformRV)]
-    values = released.get_value() if isinstance(released, SharedVariable) else released
-    whole = values[np.isfinite(values)]
-    if flat and len(flat) == len(seen) and whole.size and np.array_equal(whole, np.round(whole)):
-        LOGGER.info(
-            f"'{name}': the released values are whole numbers, and '{flat[0]}' is continuous "
-            "(pm.Uniform). If it is a count, write pm.DiscreteUniform instead of pm.Uniform"
-        )
 
 
 def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:
