@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any, Literal, get_args
 
 from pymc_dapper.checks import shown
@@ -45,8 +44,6 @@ class Sensitivity(float):
         then for ``"replace"``.
     """
 
-    __slots__ = ("exact", "if_joined", "neighbours", "norm")
-
     norm: Norm
     """The norm in which distances are measured."""
     exact: bool
@@ -67,18 +64,13 @@ class Sensitivity(float):
     ) -> "Sensitivity":
         """Make a float that knows its norm, whether it is exact, and for which neighbours."""
         self = super().__new__(cls, value)
-        told = {"norm": norm, "exact": exact, "if_joined": if_joined}
-        for name, each in {**told, "neighbours": check_neighbours(neighbours)}.items():
-            object.__setattr__(self, name, each)
+        self.norm, self.exact, self.if_joined = norm, exact, if_joined
+        self.neighbours = check_neighbours(neighbours)
         return self
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{name} of a Sensitivity can't be set")
-
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __getnewargs_ex__(self) -> tuple[tuple[float], dict[str, Any]]:
         """Let it be pickled and copied."""
-        options = self._options(if_joined=self.if_joined)
-        return partial(Sensitivity, float(self), **options), ()
+        return (float(self),), vars(self)
 
     def __repr__(self) -> str:
         told = f"{float(self)!r} if {CHANGE[self.neighbours]}"
@@ -89,15 +81,11 @@ class Sensitivity(float):
     def __str__(self) -> str:
         return str(float(self))
 
-    def _options(self, *, if_joined: "Sensitivity | None") -> dict[str, Any]:
-        told = {"norm": self.norm, "exact": self.exact, "neighbours": self.neighbours}
-        return {**told, "if_joined": if_joined}
-
     def times(self, factor: Fraction) -> "Sensitivity":
         """Return the one of the statistic times a number other than zero, rounded up."""
         scaled = _round_up(Fraction(float(self)) * abs(factor))
         joined = None if self.if_joined is None else self.if_joined.times(factor)
-        return Sensitivity(scaled, **self._options(if_joined=joined))
+        return Sensitivity(scaled, **{**vars(self), "if_joined": joined})
 
     def among(self, neighbours: Neighbours) -> "Sensitivity":
         """Return the value for given neighbours, if they weren't decided; else this one."""
@@ -105,7 +93,7 @@ class Sensitivity(float):
             return self
         if neighbours == "add_remove":
             return self.if_joined
-        return Sensitivity(float(self), **self._options(if_joined=None))
+        return Sensitivity(float(self), **{**vars(self), "if_joined": None})
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,8 +189,8 @@ def as_l1(sensitivity: Any) -> Any:
     """Take a sensitivity for the L1 one: the rule for the noise of another norm is the same."""
     if not isinstance(sensitivity, Sensitivity):
         return sensitivity
-    options = sensitivity._options(if_joined=as_l1(sensitivity.if_joined))
-    return Sensitivity(float(sensitivity), **{**options, "norm": "l1"})
+    options = {"norm": "l1", "if_joined": as_l1(sensitivity.if_joined)}
+    return Sensitivity(float(sensitivity), **{**vars(sensitivity), **options})
 
 
 def in_norm(sensitivity: Any, norm: Norm, owner: str) -> Any:
