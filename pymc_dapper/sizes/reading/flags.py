@@ -112,33 +112,12 @@ def _flag(
         axis = int(np.argmax(numbers.shape))
         return Flag(n_rows, axis, numbers.ndim, absent=bool(before.all()))
     n = min(3, n_rows)
-    found = [int(is_true(row_numbers, bound).sum()) for bound in bounds]
+    found = np.count_nonzero(is_true(row_numbers, bounds[n]))
     raise ReadingError(
         f"'{size.name}' is compared with row numbers, but the comparison doesn't pick the first "
-        f"'{size.name}' rows: at {size.name} = {n}, the comparison is true of {found[n]} of "
-        f"{n_rows} rows. {_advice(size.name, n_rows, found)}"
-    )
-
-
-def _advice(name: str, n_rows: int, found: Sequence[int]) -> str:
-    """Say how to write a model in which a comparison marks these rows, at each number."""
-    more, each = found[0], found[1] - found[0]
-    is_linear = np.array_equal(found, np.minimum(each * np.arange(n_rows + 1) + more, n_rows))
-    if is_linear and more == 0 and each > 1:
-        return (
-            f"If {each} rows belong to each of '{name}', such as the members of a household, give "
-            f"the records shape ({n_rows // each}, {each}), and write "
-            f"pmd.present({name}, {n_rows // each})[:, None]"
-        )
-    if is_linear and more > 0 and each == 1:
-        return (
-            f"Let '{name}' be the number of rows itself, with its own distribution, such as "
-            f"pm.CustomDist('{name}', dist=lambda size: {more} + pm.Poisson.dist(5, size=size), "
-            f"dtype='int64'), and write pmd.present({name}, {n_rows})"
-        )
-    return (
-        f"If so many are meant to be there, let a variable be their number: row k is there if k < "
-        f"n, as pmd.present(n, {n_rows}) says. If '{name}' are, write pmd.present({name}, {n_rows})"
+        f"'{size.name}' rows: at {size.name} = {n}, the comparison is true of {found} of {n_rows} "
+        "rows. Let n be the number of rows itself: row k is there if k < n, as "
+        f"pmd.present(n, {n_rows}) says"
     )
 
 
