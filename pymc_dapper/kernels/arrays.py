@@ -1,7 +1,16 @@
-"""Parts of arrays."""
+"""Parts of arrays, and types of numbers."""
 
 import numpy as np
 from numba import njit
+
+
+@njit
+def int64(x: int) -> int:
+    """Make any whole number one of type int64.
+
+    Functions that are given int16, int32, int64 and literal numbers are compiled for each of them.
+    """
+    return np.int64(x)  # type: ignore[return-value]
 
 
 @njit

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.weights import OF_TABLE, log_prior
+from pymc_dapper.kernels.arrays import int64
 from pymc_dapper.table_trees.layout import Fixed, Moves, State, Tables
 
 RECAST, SWAP, GIVE, RESIZE = range(4)
@@ -30,11 +31,13 @@ REACH = 64
 """Blocks give each other fewer people than this at once."""
 SCALES = 7
 """Up to 2**(SCALES - 1) people come or go at once."""
-ONE = np.int64(1)
+ONE = int64.py_func(1)
 """One person."""
-OUTSIDE = np.int64(-1)
+OUTSIDE = int64.py_func(-1)
 """No block, or no cell."""
-# Of type int64, as all other numbers below: numba compiles a function anew for 1, -1 and int16.
+EVENLY, BY_SIZE = int64.py_func(0), int64.py_func(1)
+"""How two blocks are drawn."""
+# They are of type int64, as all numbers below: numba compiles a function anew for 1, -1 and int16.
 
 
 @njit
@@ -59,11 +62,11 @@ def pick(tables: Tables, row: int, u: float) -> int:
     """Return the cell of the person of a row with number u, which is below the total."""
     left = int(u)
     for k in range(tables.occupied[row] - 1):
-        cell = np.int64(tables.cells[row, k])
+        cell = int64(tables.cells[row, k])
         left -= tables.counts[row, cell]
         if left < 0:
             return cell
-    return np.int64(tables.cells[row, tables.occupied[row] - 1])
+    return int64(tables.cells[row, tables.occupied[row] - 1])
 
 
 @njit
@@ -301,8 +304,8 @@ def put(people: Tables, row: int) -> None:
     """Put all people of the last row into another one, or outside of the tree if that is -1."""
     hand = people.total.size - 1
     while people.occupied[hand]:
-        c = np.int64(people.cells[hand, people.occupied[hand] - 1])
-        n = np.int64(people.counts[hand, c])
+        c = int64(people.cells[hand, people.occupied[hand] - 1])
+        n = int64(people.counts[hand, c])
         if row >= 0:
             add(people, row, c, n)
         add(people, hand, c, -n)
@@ -326,7 +329,7 @@ def noise_of_total(fixed: Fixed, b: int, n: int) -> float:
 
 @njit
 def to_give(
-    rng: np.random.Generator, fixed: Fixed, totals: np.ndarray, b1: int, b2: int, by_size: bool
+    rng: np.random.Generator, fixed: Fixed, totals: np.ndarray, b1: int, b2: int, by_size: int
 ) -> int:
     """Draw how many people a block gives to another, as if only totals were known.
 
@@ -345,11 +348,11 @@ def to_give(
 
 @njit
 def give(
-    rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, by_size: bool
+    rng: np.random.Generator, fixed: Fixed, state: State, b1: int, b2: int, by_size: int
 ) -> bool:
     """Propose that people of one of two blocks move to the other, and keep their cells.
 
-    ``by_size`` tells whether both blocks were drawn in proportion to their people.
+    ``by_size`` is BY_SIZE if both blocks were drawn in proportion to their people, else EVENLY.
     """
     people, groups, residual = state.people, state.groups, state.residual
     n = to_give(rng, fixed, people.total, b1, b2, by_size) if b1 != b2 else 0
@@ -368,8 +371,8 @@ def give(
         gain += math.lgamma(one + n) - math.lgamma(one)
         gain -= math.lgamma(other + n) - math.lgamma(other)
     for k in range(people.occupied[hand]):
-        c = np.int64(people.cells[hand, k])
-        m = np.int64(people.counts[hand, c])
+        c = int64(people.cells[hand, k])
+        m = int64(people.counts[hand, c])
         if g1 != g2:
             add(groups, g1, c, -m)
             gain += log_urn(fixed, groups, g2, c, m) - log_urn(fixed, groups, g1, c, m)
@@ -379,8 +382,8 @@ def give(
         put(people, b2)
         return True
     for k in range(people.occupied[hand]):
-        c = np.int64(people.cells[hand, k])
-        m = np.int64(people.counts[hand, c])
+        c = int64(people.cells[hand, k])
+        m = int64(people.counts[hand, c])
         add(groups, g1, c, m)
         add(groups, g2, c, -m)
         move(fixed, residual, b1, b2, c, -m)
@@ -406,16 +409,16 @@ def resize(rng: np.random.Generator, fixed: Fixed, state: State, b: int, n: int)
             add(people, hand, c, ONE)
     sign = 1 if n > 0 else -1
     for k in range(people.occupied[hand]):
-        c = np.int64(people.cells[hand, k])
-        m = sign * np.int64(people.counts[hand, c])
+        c = int64(people.cells[hand, k])
+        m = sign * int64(people.counts[hand, c])
         gain += move(fixed, state.residual, OUTSIDE, b, c, m)
         if n < 0:
             add(groups, g, c, m)
     accepted = accept(rng, gain)
     if not accepted:
         for k in range(people.occupied[hand]):
-            c = np.int64(people.cells[hand, k])
-            m = sign * np.int64(people.counts[hand, c])
+            c = int64(people.cells[hand, k])
+            m = sign * int64(people.counts[hand, c])
             move(fixed, state.residual, OUTSIDE, b, c, -m)
             add(groups, g, c, -m)
     put(people, b if accepted == (n > 0) else OUTSIDE)
@@ -481,7 +484,7 @@ def sweep(
         for _ in range(visits * (fixed.end[area] - fixed.begin[area]) if is_open else 0):
             one, other = of_person(rng, fixed, state, g), of_person(rng, fixed, state, g)
             made[GIVE, 0] += 1
-            made[GIVE, 1] += give(rng, fixed, state, one, other, np.True_)
+            made[GIVE, 1] += give(rng, fixed, state, one, other, BY_SIZE)
     for b in range(fixed.leaf.size):
         # The number of swaps stays the same, since swaps don't change totals.
         is_shut = moves.on[SWAP] and fixed.depth[moves.lid[b]] > 0
@@ -493,7 +496,7 @@ def sweep(
             if moves.on[GIVE]:
                 other = block_of(rng, fixed, within(rng, fixed, fixed.leaf[b]))
                 made[GIVE, 0] += 1
-                made[GIVE, 1] += give(rng, fixed, state, b, other, np.False_)
+                made[GIVE, 1] += give(rng, fixed, state, b, other, EVENLY)
             if moves.on[RESIZE]:
                 n = 1 + int(rng.random() * (1 << int(rng.random() * SCALES)))
                 made[RESIZE, 0] += 1

@@ -19,6 +19,7 @@ from numba import njit
 
 from pymc_dapper.counts.kernels.draws import pick
 from pymc_dapper.counts.kernels.line import Line
+from pymc_dapper.kernels.arrays import int64
 
 
 def packed(arrays: Sequence[np.ndarray]) -> np.ndarray:
@@ -33,7 +34,7 @@ def part(packed: np.ndarray, k: int) -> np.ndarray:
     return packed[packed[k] : packed[k + 1]]
 
 
-FIRST = np.int64(0)
+FIRST = int64.py_func(0)
 """The first of packed arrays. numba compiles ``part`` once for int64, but anew for each literal."""
 MOST_CHANGED = 3
 """Most columns that change along a line."""
