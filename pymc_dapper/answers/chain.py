@@ -9,11 +9,12 @@ from scipy import sparse
 from pymc_dapper.answers.law import CellLaw
 from pymc_dapper.answers.prior import Prior
 from pymc_dapper.answers.smooth import LIMITS
-from pymc_dapper.answers.trees import DROP, MARGIN, NO_TABLE
+from pymc_dapper.answers.trees import DROP, NO_TABLE, Windows
 from pymc_dapper.answers.walk import IMPOSSIBLE, Terms, log_weight, walk
 from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
 from pymc_dapper.counts.compiled.blocks import block_moves
-from pymc_dapper.counts.reading.moves import find_moves
+from pymc_dapper.counts.reading.moves import directions_of, find_moves
+from pymc_dapper.counts.trees.priors import to_tables
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.nearest_counts import nearest_counts
 
@@ -71,12 +72,13 @@ def draw_chain(
     own, drop = -(-draws // CHAINS), DROP
     rngs, sweeps, tuning = rng.spawn(CHAINS), 1, TUNING
     while True:
-        terms, inner, matrix = _terms(laws, groups, known, prior, start, drop)
+        terms, windows, matrix = _terms(laws, groups, known, prior, start, drop)
         mean = np.clip(np.log(start.mean() + 1.0), *LIMITS[1])
         sums = (matrix @ start).astype(np.int64)
         states = [(start.copy(), sums.copy(), np.array([0.5, mean])) for _ in rngs]
-        found, ends = _chains(rngs, terms, states, own, sweeps, tuning)
-        if np.all((ends[:, 0] >= inner[0]) & (ends[:, 1] <= inner[1])) or drop >= LARGEST_DROP:
+        found = _chains(rngs, terms, states, own, sweeps, tuning)
+        inside = all(windows.hold(terms.table, matrix @ tables.T) for tables in found)
+        if inside or drop >= LARGEST_DROP:
             break
         drop, start = min(2 * drop, LARGEST_DROP), found[0, -1].copy()
     weights = [log_weight(terms, row, int(at)) for row, at in enumerate(matrix @ found[0, -1])]
@@ -88,7 +90,7 @@ def draw_chain(
         if least >= ENOUGH * found[..., 0].size or more > MOST_MOVES:
             break
         sweeps *= 2
-        found, _ = _chains(rngs, terms, states, own, sweeps, 0)
+        found = _chains(rngs, terms, states, own, sweeps, 0)
     counts = np.ascontiguousarray(found.reshape(CHAINS * own, -1)[:draws].T)
     told = f"R-hat is at most {worst:.2f}, with at least {least:,.0f} effective draws of {draws:,}"
     doubt = "" if worst < 1.02 and least > 0.05 * draws else ": take more draws"
@@ -106,15 +108,14 @@ def _chains(
     draws: int,
     sweeps: int,
     tuning: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Continue all chains; return tables (chains, draws, cells), and the range of each sum."""
+) -> np.ndarray:
+    """Continue all chains; return tables, of shape (chains, draws, cells)."""
     found = np.empty((len(rngs), draws, states[0][0].size), dtype=np.int64)
-    ends = np.tile(np.array([2**62, -(2**62)]), (terms.lowest.size, 1))
     for rng, state, drawn in zip(rngs, states, found, strict=True):
         if tuning:
-            walk(rng, terms, *state, tuning, drawn[:1], ends.copy())
-        walk(rng, terms, *state, sweeps, drawn, ends)
-    return found, ends
+            walk(rng, terms, *state, tuning, drawn[:1])
+        walk(rng, terms, *state, sweeps, drawn)
+    return found
 
 
 def _looked_at(found: np.ndarray) -> tuple[float, float]:
@@ -157,29 +158,20 @@ def _terms(
     prior: Prior,
     start: np.ndarray,
     drop: float,
-) -> tuple[Terms, np.ndarray, sparse.csr_array]:
-    """Tabulate the released sums; also return the inner ends of all sums, and their matrix."""
-    logs, rows, lowest, inner, bends = ([] for _ in range(5))
-    done = 0
+) -> tuple[Terms, Windows, sparse.csr_array]:
+    """Tabulate the released sums; also return their windows, and their matrix."""
+    windows, numbers, bends = Windows(), [], []
     for law, of in zip(laws, groups, strict=True):
         sizes = np.bincount(of)
         high = min(int(sizes.max()) * prior.highest, LARGEST)
         support = Support(int(sizes.min()) * prior.lowest, high, True)
         tables = tabulate(law, support, drop=drop, pieces=None)
-        is_piece, weights = np.diff(tables.nodes) > 0, tables.weights()
-        width = is_piece.sum(axis=1)
-        ends = done + np.cumsum(width)
-        logs.append(tables.logs[:, :-1][is_piece])
-        counts = tables.nodes[:, :-1]
+        numbers.append(windows.add(tables, support, drop)[law.which])
+        weights, counts = tables.weights(), tables.nodes[:, :-1]
         total = weights.sum(axis=1)
         mean = (weights * counts).sum(axis=1) / total
         variance = (weights * (counts - mean[:, None]) ** 2).sum(axis=1) / total
-        which = law.which
-        rows.append(np.stack([ends - width, ends], axis=1)[which])
-        lowest.append(counts[which, 0])
-        inner.append(tables.inner(support, MARGIN - drop)[:, which])
-        bends.append(1 / np.maximum(variance, 0.1)[which])
-        done = int(ends[-1])
+        bends.append(1 / np.maximum(variance, 0.1)[law.which])
     matrices = [_sums(of) for of in groups]
     matrix = sparse.csr_array(sparse.vstack(matrices))
     moves = _directions(matrices, known, prior, start, np.concatenate(bends))
@@ -189,9 +181,8 @@ def _terms(
     squares += moves.astype(float).power(2) @ (1 / np.maximum(start, 1.0) ** 2)
     has_total = any(not of.any() for of, _ in known)
     terms = Terms(
-        np.concatenate(lowest),
-        np.concatenate(rows),
-        np.concatenate(logs),
+        np.concatenate(numbers),
+        *to_tables(windows.rows, windows.lowest),
         np.array([prior.lowest, prior.highest]),
         *_parts(moves),
         *_parts(effects),
@@ -199,7 +190,7 @@ def _terms(
         0 if prior.kind == "flat" else 1 + has_total,
         LIMITS,
     )
-    return terms, np.concatenate(inner, axis=1), matrix
+    return terms, windows, matrix
 
 
 def _parts(matrix: sparse.csr_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -244,9 +235,7 @@ def _directions(
         corners = [at[up[i], left[j]], at[up[i], right[j]], at[down[i], left[j]]]
         corners.append(at[down[i], right[j]])
         rows += [{a: 1, b: -1, c: -1, d: 1} for a, b, c, d in np.transpose(corners).tolist()]
-    entries = [(k, cell, step) for k, row in enumerate(rows) for cell, step in row.items()]
-    k, cells, steps = np.array(entries, dtype=np.int64).reshape(-1, 3).T
-    found = [sparse.csr_array((steps, (k, cells)), shape=(len(rows), n)), moves.directions]
+    found = [directions_of(rows, n), moves.directions]
     seen = sparse.vstack(matrices).astype(float)
     for block in moves.blocks:
         inside = sparse.eye_array(n, dtype=np.int64, format="csr")[block.cells]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dapper.answers.law import CellLaw
-from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, tabulate
+from pymc_dapper.answers.windows import LARGEST, LARGEST_DROP, Support, Tables, tabulate
 from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.forest import ContradictionError, Forest, Releases, Solved
 from pymc_dapper.counts.trees.priors import Prior, to_tables
@@ -30,13 +30,34 @@ class Sums(NamedTuple):
     """The law of the released sums; or the exact sums, int64."""
 
 
-class _Tables(NamedTuple):
-    rows: list[np.ndarray]
-    lowest: list[int]
-    inner: list[list[int]]
-    """Counts away from the ends of their table, unless nothing is possible beyond."""
-    number: np.ndarray
-    """The table of each node; -1 for none."""
+class Windows:
+    """Tables of sums: log-weights of the counts in their windows."""
+
+    def __init__(self) -> None:
+        self.rows: list[np.ndarray] = []
+        self.lowest: list[int] = []
+        self.inner: list[list[int]] = []
+        """Counts away from the ends of their table, unless nothing is possible beyond."""
+
+    def add(
+        self, found: Tables, support: Support, drop: float, rows: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Add tables, one for each row or for some, and return their numbers."""
+        first, ends = len(self.rows), found.inner(support, MARGIN - drop).T.tolist()
+        for row in range(len(found.nodes)) if rows is None else rows:
+            counts = found.nodes[row]
+            self.rows.append(found.logs[row, :-1][np.diff(counts) > 0])
+            self.lowest.append(int(counts[0]))
+            self.inner.append(ends[row])
+        return np.arange(first, len(self.rows))
+
+    def hold(self, number: np.ndarray, counts: np.ndarray) -> bool:
+        """Whether counts, of shape (sums, draws), stay away from the ends of their tables."""
+        seen = np.flatnonzero(number >= 0)
+        if not seen.size:
+            return True
+        low, high = np.array(self.inner)[number[seen]].T
+        return bool(np.all((counts[seen].min(1) >= low) & (counts[seen].max(1) <= high)))
 
 
 class SumsTree:
@@ -62,7 +83,7 @@ class SumsTree:
             members += [(cells, k, j) for j, cells in enumerate(np.split(order, ends))]
         members.sort(key=lambda each: each[0].size)
         self._place(members)
-        self._drop, self._tables = DROP, self._tabulated(DROP)
+        self._drop, (self._windows, self._number) = DROP, self._tabulated(DROP)
 
     def _place(self, members: Sequence[tuple[np.ndarray, int, int]]) -> None:
         """Build the tree: the parent of a sum is the next larger sum with its cells.
@@ -85,11 +106,12 @@ class SumsTree:
             self._about.append((k, j))
         self._parent, self._sizes = np.array(parent), np.array(sizes)
 
-    def _tabulated(self, drop: float) -> _Tables:
-        """Tabulate the release, once for all nodes with the same released value."""
-        rows: list[np.ndarray] = []
-        lowest: list[int] = []
-        inner: list[list[int]] = []
+    def _tabulated(self, drop: float) -> tuple[Windows, np.ndarray]:
+        """Tabulate the release, once for all nodes with the same released value.
+
+        Also return the table of each node; -1 for none.
+        """
+        windows = Windows()
         number = np.full(self._parent.size, -1)
         which, place = np.array(self._about).T
         for k, law in enumerate(self._known):
@@ -101,28 +123,20 @@ class SumsTree:
                 high = min(high, LARGEST if size > 1 else self._largest)
                 support = Support(low, high, True)
                 found = tabulate(law, support, drop=drop, pieces=None)
-                ends = found.inner(support, MARGIN - drop).T.tolist()
-                of_nodes = law.which[place[nodes]]
-                used, at = np.unique(of_nodes, return_inverse=True)
-                number[nodes] = len(rows) + at
-                for row in used:
-                    counts, logs = found.nodes[row], found.logs[row]
-                    logs = logs[:-1][np.diff(counts) > 0]
-                    rows.append(logs)
-                    lowest.append(int(counts[0]))
-                    inner.append(ends[row])
+                used, at = np.unique(law.which[place[nodes]], return_inverse=True)
+                number[nodes] = windows.add(found, support, drop, used)[at]
         low, high = self._limits
         if high < LARGEST and np.any(number[: self.n_cells] < 0):
-            number[: self.n_cells][number[: self.n_cells] < 0] = len(rows)
-            rows.append(np.zeros(high - low + 1))
-            lowest.append(low)
-            inner.append([low, high])
-        return _Tables(rows, lowest, inner, number)
+            number[: self.n_cells][number[: self.n_cells] < 0] = len(windows.rows)
+            windows.rows.append(np.zeros(high - low + 1))
+            windows.lowest.append(low)
+            windows.inner.append([low, high])
+        return windows, number
 
     def _forest(self, prior: tuple[float, float] | None) -> tuple[Forest, Solved]:
-        n, tables = self._parent.size, self._tables
-        noise = np.where(tables.number < 0, weights.NONE, weights.TABLE)
-        released = np.maximum(tables.number, 0).astype(np.float64)
+        n, windows = self._parent.size, self._windows
+        noise = np.where(self._number < 0, weights.NONE, weights.TABLE)
+        released = np.maximum(self._number, 0).astype(np.float64)
         for node, (k, j) in enumerate(self._about):
             known = self._known[k] if k >= 0 else None
             if isinstance(known, np.ndarray):
@@ -131,7 +145,7 @@ class SumsTree:
         if prior is not None:
             kind[: self.n_cells] = weights.NEGATIVE_BINOMIAL
             first[: self.n_cells], second[: self.n_cells] = prior
-        law = Prior(kind, first, second, to_tables(tables.rows, tables.lowest))
+        law = Prior(kind, first, second, to_tables(windows.rows, windows.lowest))
         forest = Forest(self._parent, Releases(noise, released, np.zeros(n)), law)
         if forest.endless is not None:
             raise ValueError(
@@ -170,7 +184,7 @@ class SumsTree:
             try:
                 forest, solved = self._forest(prior)
                 counts = forest.draw(solved, draws, own).T
-                if self._holds(counts):
+                if self._windows.hold(self._number, counts):
                     return counts[: self.n_cells]
             except ContradictionError:
                 if self._drop >= LARGEST_DROP:
@@ -178,12 +192,4 @@ class SumsTree:
             if self._drop >= LARGEST_DROP:
                 return counts[: self.n_cells]
             self._drop = min(2 * self._drop, LARGEST_DROP)
-            self._tables = self._tabulated(self._drop)
-
-    def _holds(self, counts: np.ndarray) -> bool:
-        number = self._tables.number
-        seen = np.flatnonzero(number >= 0)
-        if not seen.size:
-            return True
-        low, high = np.array(self._tables.inner)[number[seen]].T
-        return bool(np.all((counts[seen].min(1) >= low) & (counts[seen].max(1) <= high)))
+            self._windows, self._number = self._tabulated(self._drop)

@@ -7,6 +7,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.backend.jit import kept_on_disk
+from pymc_dapper.kernels.arrays import copy_into
 
 IMPOSSIBLE = -1e5
 """Log-weight of impossible values and of values beyond a window: finite, so a walk may begin
@@ -22,10 +23,12 @@ class Terms(NamedTuple):
     1]``.
     """
 
+    table: np.ndarray
+    """The number of each sum's table."""
+    starts: np.ndarray
+    """The first index of each table in ``logs``, and the end of the last."""
     lowest: np.ndarray
-    """For each sum, the smallest count of its table."""
-    rows: np.ndarray
-    """First and last index of a sum's table in ``logs``: shape (sums, 2)."""
+    """For each table, its smallest count."""
     logs: np.ndarray
     limits: np.ndarray
     """The smallest and the largest count of a cell."""
@@ -46,12 +49,14 @@ class Terms(NamedTuple):
 @njit
 def log_weight(terms: Terms, row: int, at: int) -> float:
     """Return the log-weight of a sum."""
-    place, size = at - terms.lowest[row], terms.rows[row, 1] - terms.rows[row, 0]
+    table = terms.table[row]
+    start, place = terms.starts[table], at - terms.lowest[table]
+    size = terms.starts[table + 1] - start
     if place < 0:
         return IMPOSSIBLE + FAR * place
     if place >= size:
         return IMPOSSIBLE - FAR * (place - size + 1)
-    return max(terms.logs[terms.rows[row, 0] + place], IMPOSSIBLE)
+    return max(terms.logs[start + place], IMPOSSIBLE)
 
 
 @njit
@@ -165,7 +170,6 @@ def _walk(
     point: np.ndarray,
     sweeps: int,
     drawn: np.ndarray,
-    ends: np.ndarray,
 ) -> None:
     """Walk, and keep a table after each number of sweeps.
 
@@ -183,8 +187,6 @@ def _walk(
         Sweeps between two kept tables.
     drawn : ndarray of int64, shape (draws, cells)
         The kept tables are written here.
-    ends : ndarray of int64, shape (sums, 2)
-        The smallest and the largest value of each sum, over kept tables.
     """
     for draw in range(len(drawn)):
         for _ in range(sweeps):
@@ -192,10 +194,7 @@ def _walk(
                 _move(rng, terms, move, cells, sums, point)
             if terms.smooth:
                 _move_point(rng, terms, cells, point)
-        drawn[draw] = cells
-        for row in range(sums.size):
-            ends[row, 0] = min(ends[row, 0], sums[row])
-            ends[row, 1] = max(ends[row, 1], sums[row])
+        copy_into(drawn[draw], 0, cells)
 
 
 walk = kept_on_disk(_walk)

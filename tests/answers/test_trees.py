@@ -10,6 +10,7 @@ import pymc_dapper as pmd
 from pymc_dapper.answers import trees
 from pymc_dapper.answers.law import law_of
 from pymc_dapper.answers.trees import Sums, SumsTree
+from pymc_dapper.answers.windows import Support, tabulate
 
 DRAWS = 20_000
 EACH, PAIR, ALL = np.arange(3), np.array([0, 0, 1]), np.zeros(3, dtype=np.int64)
@@ -86,10 +87,26 @@ def test_windows_are_widened_until_no_draw_is_near_their_ends(monkeypatch):
     # The released values leave all cells alike: near 50, with a variance of 16 (1 - 1 / 3).
     assert drawn[0].mean() == pytest.approx(50, abs=4 * np.sqrt(32 / 3 / 500))
     assert drawn[0].std() == pytest.approx(np.sqrt(32 / 3), rel=0.15)
-    monkeypatch.setattr(trees.SumsTree, "_holds", lambda self, counts: True)
+    monkeypatch.setattr(trees.Windows, "hold", lambda self, number, counts: True)
     monkeypatch.setattr(trees, "DROP", 51.0)
     cut = draws()
     assert abs(cut[0].std() / np.sqrt(32 / 3) - 1) > 0.15
+
+
+def test_windows_hold_counts_that_stay_away_from_their_ends():
+    of, windows = law([10.0, 50.0], pmd.GaussianMechanism(2.0)), trees.Windows()
+    support = Support(0, 100, True)
+    number = windows.add(tabulate(of, support, drop=60.0, pieces=None), support, 60.0)
+    assert number.tolist() == [0, 1]
+    assert windows.lowest[0] == windows.inner[0][0] == 0  # nothing is possible below
+    low, high = windows.inner[1]
+    assert windows.lowest[1] < low
+    assert high < windows.lowest[1] + windows.rows[1].size - 1
+    for end in (low, high):
+        assert windows.hold(number, np.array([[0, 10], [50, end]]))
+    for end in (low - 1, high + 1):
+        assert not windows.hold(number, np.array([[0, 10], [50, end]]))
+        assert windows.hold(np.array([0, -1]), np.array([[0, 10], [50, end]]))
 
 
 def test_two_releases_of_a_cell_count_twice():

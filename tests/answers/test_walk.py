@@ -14,8 +14,9 @@ LOGS = np.log(np.array([1.0, 3.0, 0.5, 2.0, 0.05, 4.0, 1.0]))
 def terms(width=2, limits=(0, 100)):
     one, starts = np.array([0]), np.array([0, 1])
     return Terms(
+        np.array([0]),
+        np.array([0, LOGS.size]),
         np.array([2]),
-        np.array([[0, LOGS.size]]),
         LOGS,
         np.array(limits),
         starts,
@@ -32,9 +33,7 @@ def terms(width=2, limits=(0, 100)):
 
 def shares(of, n=20_000):
     cells, drawn = np.array([4]), np.empty((n, 1), dtype=np.int64)
-    ends = np.array([[2**62, -(2**62)]])
-    walk.walk(np.random.default_rng(1), of, cells, cells.copy(), np.zeros(2), 1, drawn, ends)
-    assert ends.tolist() == [[drawn.min(), drawn.max()]]
+    walk.walk(np.random.default_rng(1), of, cells, cells.copy(), np.zeros(2), 1, drawn)
     return drawn[:, 0]
 
 

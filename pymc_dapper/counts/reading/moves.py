@@ -140,7 +140,7 @@ def find_moves(
     blocks = () if linked else find_blocks(invariants, statistics, ties)
     if given is not None:
         directions = _given_directions(invariants, np.asarray(given), names, totals)
-        directions = sparse.vstack([directions, _directions(rows, n_cells)], format="csr")
+        directions = sparse.vstack([directions, directions_of(rows, n_cells)], format="csr")
         return Moves(single, groups, passes, tuple(grids), directions, blocks)
     for component in components_of(invariants, classes):
         grid, direction = _between_classes(component, classes, bounded, names)
@@ -148,7 +148,7 @@ def find_moves(
             grids.append(grid)
         if direction is not None:
             rows += _lifted(direction, [classes[k] for k in component.classes])
-    directions = _directions(rows, n_cells)
+    directions = directions_of(rows, n_cells)
     return Moves(single, groups, passes, tuple(grids), directions, blocks, tuple(linked))
 
 
@@ -483,7 +483,8 @@ def _given_directions(
     return sparse.csr_array(np.where((moves <= 0).all(axis=1, keepdims=True), -moves, moves))
 
 
-def _directions(rows: Sequence[dict[int, int]], n_cells: int) -> sparse.csr_array:
+def directions_of(rows: Sequence[dict[int, int]], n_cells: int) -> sparse.csr_array:
+    """Return moves as the rows of a matrix, from the steps of their cells."""
     indptr = np.cumsum([0] + [len(row) for row in rows])
     cells = [cell for row in rows for cell in row]
     steps = [step for row in rows for step in row.values()]
