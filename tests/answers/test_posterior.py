@@ -206,6 +206,7 @@ def test_where_the_other_prior_is_not_cheap_the_summary_says_so(monkeypatch):
     assert release([5.0]).posterior(random_seed=1).other.summary().notes[-1].startswith("Method")
 
 
+@pytest.mark.long
 def test_large_trees_are_compared_at_the_likeliest_parameters(monkeypatch):
     """Means differ by less than one person from the exact ones, and the flat prior's by more."""
     asked = {"total": 1000, "draws": 100_000, "random_seed": 1}

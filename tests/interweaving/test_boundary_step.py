@@ -61,7 +61,9 @@ def test_it_waits_until_draws_forget_slowly(model):
         assert np.all(step.widths != widths)
 
 
-@pytest.mark.parametrize(("sd", "goes_on"), [(4.0, True), (0.01, False)])
+@pytest.mark.parametrize(
+    ("sd", "goes_on"), [pytest.param(4.0, True, marks=pytest.mark.long), (0.01, False)]
+)
 def test_columns_are_drawn_one_by_one_where_people_hardly_change(sd, goes_on):
     model = people_in_tables(sd=sd)
     *_, step = steps_of(model)

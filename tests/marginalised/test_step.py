@@ -228,6 +228,7 @@ def exploding():
     return model
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("in_python")
 def test_no_parameter_value_ends_a_chain():
     model = exploding()

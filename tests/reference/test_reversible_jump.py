@@ -111,6 +111,7 @@ def test_a_fault_in_the_jumps_is_found(fault, monkeypatch):
     assert max(map(abs, z.values())) > 6, z
 
 
+@pytest.mark.long
 def test_compiled_draws_are_those_of_python():
     options = OPTIONS | {"draws": 200, "tune": 10, "jumps": 3, "random_seed": 5}
     compiled = reversible_jump(*FUNCTIONS, **options)

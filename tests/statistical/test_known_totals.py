@@ -142,6 +142,7 @@ def test_exchanges_leave_the_posterior_of_all_assignments_invariant(of_four):
     assert invariance_error(of_four.exchange) < 1e-7
 
 
+@pytest.mark.long
 def test_the_kernel_of_exchanges_does_the_same_in_python(of_four):
     point = of_four._reading.model.initial_point()
     assert_same_in_python(of_four, of_four.exchange.function, point)

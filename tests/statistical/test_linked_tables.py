@@ -166,6 +166,7 @@ def test_linked_tables_of_which_some_are_impossible_are_refused():
             CountStep([a, ab, bc])
 
 
+@pytest.mark.long
 def test_moves_of_several_columns_alone_show(monkeypatch):
     without(monkeypatch, lambda sets: sets[:, 1] < 0)
     assert np.abs(z_scores(draws(), *by_enumeration())).max() > 8

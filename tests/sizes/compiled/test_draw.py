@@ -90,7 +90,7 @@ def test_what_has_no_weight_is_never_drawn(draw):
         assert draw(np.full(6, nothing), 0.5)[0] == -1
 
 
-@pytest.mark.parametrize("mode", [None, "NUMBA"])
+@pytest.mark.parametrize("mode", [None, pytest.param("NUMBA", marks=pytest.mark.long)])
 def test_compiled_it_agrees_with_python(function, mode):
     """With numbers that aren't finite, which fast arithmetic may take for others."""
     compiled = pytensor.function(*graphs(), mode=numba_mode(mode))
