@@ -15,10 +15,10 @@ from pymc_dapper.counts import step as counts
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.sweep import Packed
 from pymc_dapper.counts.start import Starts
-from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.marginalised.step import MarginalisedStep
 from pymc_dapper.steps import conditional_nuts
+from tests.as_written import AS_WRITTEN
 from tests.evaluated_in_python import evaluated_in_python
 
 # To rewrite a graph takes longer than a few evaluations of it.

@@ -11,12 +11,8 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph import Apply, Constant, Op, Variable, node_rewriter
-from pytensor.graph.op import HasInnerGraph
-from pytensor.graph.rewriting.basic import WalkingGraphRewriter
+from pytensor.graph import Apply, Constant, Variable
 from pytensor.graph.traversal import io_toposort
-from pytensor.link.c.op import COp
-from pytensor.tensor.basic import cast
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import tensor
 
@@ -40,37 +36,13 @@ type Evaluation = Callable[[list[Any], list[Cell]], Any]
 """Given the values of an operation's inputs, puts those of its outputs into cells."""
 
 
-@node_rewriter([Elemwise])
-def in_two(_: Any, node: Apply) -> list[Variable] | None:
-    """Split a sum or product of many arrays into two halves: PyTensor's Python takes few."""
-    if node.nin < NUMPY_OPERANDS or type(node.op.scalar_op) not in IN_TURN:
-        return None
-    operands, half = [cast(x, node.outputs[0].type.dtype) for x in node.inputs], node.nin // 2
-    return [node.op(node.op(*operands[:half]), node.op(*operands[half:]))]
-
-
-FEW_OPERANDS = (WalkingGraphRewriter(in_two), 0.0)
-"""For a mode that evaluates graphs in Python."""
-
-
-def can_be_evaluated(inputs: Iterable[Variable], outputs: Sequence[Variable]) -> bool:
-    """Whether no operation has a graph of its own, leaves inputs aside or overwrites them."""
-    return not any(_needs_linker(node.op) for node in io_toposort(list(inputs), list(outputs)))
-
-
-def _needs_linker(op: Op) -> bool:
-    calls_perform = type(op).make_thunk in (Op.make_thunk, COp.make_thunk)
-    of = (op, getattr(op, "core_op", None), getattr(op, "scalar_op", None))
-    has_graph = any(isinstance(x, HasInnerGraph) for x in of)
-    return has_graph or not calls_perform or bool(op.destroy_map)
-
-
 class Evaluated:
-    """A function of a graph that :func:`can_be_evaluated`, called with values of its inputs.
+    """A function of a graph, called with values of its inputs.
 
     It returns a list of the outputs' values, which belong to the caller. Shared variables, and
     stand-ins (``tag.stands_for``), are read at each call. A log-density with invalid parameters is
-    minus infinity; without ``check_bounds``, parameters aren't checked.
+    minus infinity; without ``check_bounds``, parameters aren't checked. If that is None, and in
+    graphs of operations, invalid parameters are an error.
 
     Raises
     ------
@@ -79,10 +51,10 @@ class Evaluated:
     """
 
     def __init__(
-        self, inputs: Iterable[Variable], outputs: Sequence[Variable], *, check_bounds: bool
+        self, inputs: Iterable[Variable], outputs: Sequence[Variable], *, check_bounds: bool | None
     ):
-        self._inputs = list(inputs)
-        nodes = list(io_toposort(self._inputs, list(outputs)))
+        self._inputs, self._results, self._check_bounds = list(inputs), [*outputs], check_bounds
+        nodes = list(io_toposort(self._inputs, self._results))
         cells: dict[Variable, Cell] = {x: [None] for x in self._inputs}
         computed = {x: [None] for node in nodes for x in node.outputs if x not in cells}
         cells |= computed
@@ -103,8 +75,14 @@ class Evaluated:
             inputs_of, outputs_of, done = (
                 [cells[x] for x in each] for each in (node.inputs, node.outputs, last)
             )
-            self._steps.append((_evaluation(node, check_bounds), inputs_of, outputs_of, done))
+            evaluate = _evaluation(node, inputs_of, outputs_of, check_bounds)
+            self._steps.append((evaluate, inputs_of, outputs_of, done))
         self._steps.reverse()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep the graph: how operations are evaluated is found again."""
+        make = partial(Evaluated, check_bounds=self._check_bounds)
+        return make, (self._inputs, self._results)
 
     def _known(self, x: Variable) -> Cell:
         if isinstance(x, Constant):
@@ -146,9 +124,13 @@ class Evaluated:
                 yield value if isinstance(value, np.generic) else deepcopy(value)
 
 
-def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
+def _evaluation(
+    node: Apply, inputs: list[Cell], outputs: list[Cell], check_bounds: bool | None
+) -> Evaluation:
     op = node.op
-    if isinstance(op, CheckParameterValue) and (op.can_be_replaced_by_ninf or not check_bounds):
+    if isinstance(op, CheckParameterValue) and (
+        check_bounds is False or (check_bounds and op.can_be_replaced_by_ninf)
+    ):
         return partial(_checked, node.outputs[0].type.dtype, check_bounds)
     if isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Clip):
         return partial(_clamped, node.outputs[0].type.dtype)
@@ -162,10 +144,27 @@ def _evaluation(node: Apply, check_bounds: bool) -> Evaluation:
     if isinstance(op, CAReduce) and not node.inputs[0].type.ndim:
         # Of a number, as in the density of pm.CAR: compiled code leaves it as it is.
         return partial(_taken, node.outputs[0].type.dtype)
+    return _by_itself(node, inputs, outputs)
+
+
+def _by_itself(node: Apply, inputs: list[Cell], outputs: list[Cell]) -> Evaluation:
+    """Evaluate an operation as PyTensor does in Python, with a graph that it may have."""
     # Operations leave notes with a node, which are not to stay with the model.
-    own = node.clone()
-    op.prepare_node(own, None, None, "py")
-    return partial(op.perform, own)
+    own, op = node.clone(), node.op
+    overwritten = {node.inputs[k] for places in op.destroy_map.values() for k in places}
+    storage: dict[Variable, Cell] = {
+        x: [None] if x in overwritten else cell for x, cell in zip(node.inputs, inputs, strict=True)
+    }
+    storage |= zip(own.outputs, outputs, strict=True)
+    evaluate = op.make_thunk(own, storage, {x: [True] for x in storage}, [], impl="py")
+
+    def evaluation(values: list[Any], _: list[Cell]) -> None:
+        for x in overwritten:  # others may need it; a generator moves on
+            value = values[node.inputs.index(x)]
+            storage[x][0] = value.copy() if isinstance(value, np.ndarray) else value
+        evaluate()
+
+    return evaluation
 
 
 class Elementwise:
@@ -193,10 +192,6 @@ class Elementwise:
             if inputs[k].shape[dim] == 1 != value.shape[dim]:
                 self._node.op._check_runtime_broadcast(self._node, inputs)  # which refuses it
         outputs[0][0] = value if value.flags.owndata else value.copy()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Leave the function behind, which has no name, and find it again."""
-        return Elementwise, (self._node,)
 
 
 @cache

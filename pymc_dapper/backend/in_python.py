@@ -9,17 +9,14 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, ClassVar
 
 import numpy as np
-import pytensor
 from numba.extending import is_jitted
-from pytensor.compile.mode import Mode
 from pytensor.graph import Apply, Op, Variable
 from pytensor.graph.fg import FrozenFunctionGraph
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.type import TensorType
 
 from pymc_dapper.backend.accelerate.external import ExternalKernel, Given
-from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
-from pymc_dapper.backend.internals import CheckParameterValue
+from pymc_dapper.backend.evaluated import Evaluated
 from pymc_dapper.backend.numba_ops import MODEL_PARTS, numba_function
 
 
@@ -105,15 +102,5 @@ def _function_of(part: FrozenFunctionGraph | Composite) -> Callable:
     if isinstance(part, Composite):
         return part.impl
     graph = part.unfreeze()
-    checked = any(isinstance(node.op, CheckParameterValue) for node in graph.apply_nodes)
-    if can_be_evaluated(graph.inputs, graph.outputs) and not checked:
-        evaluated = Evaluated(graph.inputs, graph.outputs, check_bounds=True)
-        return evaluated if len(graph.outputs) > 1 else lambda *values: evaluated(*values)[0]
-    outputs = graph.outputs if len(graph.outputs) > 1 else graph.outputs[0]
-    return pytensor.function(
-        list(graph.inputs),
-        outputs,
-        mode=Mode(linker="py", optimizer=None).register(FEW_OPERANDS),
-        accept_inplace=True,
-        on_unused_input="ignore",
-    )
+    evaluated = Evaluated(graph.inputs, graph.outputs, check_bounds=None)
+    return evaluated if len(graph.outputs) > 1 else lambda *values: evaluated(*values)[0]

@@ -22,7 +22,6 @@ try:
     from pymc.step_methods.state import dataclass_state, equal_dataclass_values
     from pymc.util import get_random_generator
     from pytensor.graph.fg import FrozenFunctionGraph
-    from pytensor.link.vm import VMLinker
     from pytensor.tensor import _as_tensor_variable as as_tensor_by_type
 except ImportError as error:
     raise ImportError(

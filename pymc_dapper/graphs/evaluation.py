@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
-from pymc import compile as pymc_compile
 from pytensor.compile.mode import OPT_MINIMUM, Mode
-from pytensor.graph import Apply, Variable, explicit_graph_inputs
+from pytensor.graph import Apply, Constant, FunctionGraph, Variable, graph_inputs
+from pytensor.graph.traversal import io_toposort
+from pytensor.scan.op import Scan
 from pytensor.tensor.math import Sum
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.evaluated import FEW_OPERANDS, Evaluated, can_be_evaluated
-from pymc_dapper.backend.internals import VMLinker
+from pymc_dapper.backend.evaluated import Evaluated
 from pymc_dapper.graphs.rebuild import (
     dependent_variables,
     inline_symbolic_ops,
@@ -60,14 +60,8 @@ def with_careful_sums[V: Variable](graph: V) -> V:
     return careful
 
 
-# The one rewrite that runs handles invalid parameters.
-AS_WRITTEN = Mode(
-    VMLinker(use_cloop=False, c_thunks=False), OPT_MINIMUM.including("canonicalize_db")
-).register(FEW_OPERANDS)
-"""Operations are evaluated one after the other, without rewriting.
-
-Rewriting takes longer than a few evaluations, and may change the values: ``x / x`` becomes 1.
-"""
+AS_WRITTEN = Mode("vm", OPT_MINIMUM.including("canonicalize_db"))
+"""Rewrites nothing but, once it's told how, what is done about invalid parameters in loops."""
 
 # Sums over records are in another order than the model's; rounding is far below this.
 TOLERANCE = {"float64": 1e-8, "float32": 1e-5}
@@ -83,18 +77,13 @@ def compile_in_python(
     data's present value.
     """
     outputs = inline_symbolic_ops(outputs)
-    if can_be_evaluated(inputs, outputs):
-        return Evaluated(inputs, outputs, check_bounds=model.check_bounds)
-    data = {
-        x: x.tag.stands_for
-        for x in explicit_graph_inputs(outputs)
-        if hasattr(x.tag, "stands_for") and x not in inputs
-    }
-    with model:
-        function: Callable[..., list[np.ndarray]] = pymc_compile(
-            list(inputs), list(outputs), givens=data, mode=AS_WRITTEN, on_unused_input="ignore"
-        )
-    return function
+    if any(isinstance(node.op, Scan) for node in io_toposort(list(inputs), outputs)):
+        roots = {x for x in graph_inputs(outputs, inputs) if not isinstance(x, Constant)}
+        graph = FunctionGraph([*inputs, *(roots - {*inputs})], outputs)
+        done = "check_parameter_to_ninf_switch" if model.check_bounds else "remove_check_parameter"
+        AS_WRITTEN.including(f"local_{done}").optimizer.rewrite(graph)
+        inputs, outputs = graph.inputs[: len(inputs)], graph.outputs
+    return Evaluated(inputs, outputs, check_bounds=model.check_bounds)
 
 
 def choose_rows(

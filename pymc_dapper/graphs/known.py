@@ -13,7 +13,7 @@ from pytensor.raise_op import CheckAndRaise
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
+from pymc_dapper.backend.evaluated import Evaluated
 from pymc_dapper.backend.internals import constant_fold
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.asked_once import answer
@@ -53,8 +53,7 @@ def _is_evaluated_alone(variable: Variable) -> bool:
     """Whether a variable can be evaluated by itself: from constants alone, without checks."""
     if not all(isinstance(x, Constant) for x in graph_inputs([variable])):
         return False
-    checks = (isinstance(node.op, CheckAndRaise) for node in io_toposort([], [variable]))
-    return not any(checks) and can_be_evaluated([], [variable])
+    return not any(isinstance(node.op, CheckAndRaise) for node in io_toposort([], [variable]))
 
 
 def written_shape(variable: TensorVariable) -> TensorVariable:

@@ -11,11 +11,13 @@ import pytensor
 import pytensor.scalar as ps
 import pytensor.tensor as pt
 import pytest
+from pymc.logprob.utils import ParameterValueError
 from pytensor import ifelse
 from pytensor.compile.builders import OpFromGraph
 
-from pymc_dapper.backend.evaluated import Evaluated, can_be_evaluated
-from pymc_dapper.graphs.evaluation import AS_WRITTEN
+from pymc_dapper.backend.evaluated import Evaluated
+from pymc_dapper.backend.internals import CheckParameterValue
+from tests.as_written import AS_WRITTEN
 
 X, N, A = pt.vector("x"), pt.lscalar("n"), pt.matrix("A")
 DATA = pytensor.shared(np.array([1.0, 2.0, 3.0]), name="data")
@@ -23,7 +25,6 @@ VALUES = [np.array([0.5, -1.0, 2.0]), np.int64(2), np.array([[4.0, 1.0], [0.5, 3
 
 
 def function(outputs, inputs=(X, N, A), check_bounds=True):
-    assert can_be_evaluated(inputs, outputs)
     return Evaluated(inputs, outputs, check_bounds=check_bounds)
 
 
@@ -201,16 +202,54 @@ def double(x):
     return OpFromGraph([x_ := pt.vector()], [2 * x_])(x)
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [
-        double(X),
-        pytensor.scan(lambda x: x * 2, sequences=[X], return_updates=False),
-        ifelse(N > 0, X, 2 * X),
-        pt.set_subtensor(pt.exp(X)[0], 1.0, inplace=True),
-    ],
-    ids=["graph of its own", "loop", "choice", "overwrites"],
-)
-def test_what_takes_more_than_evaluating_is_seen(graph):
-    assert not can_be_evaluated([X, N], [graph + 1])
-    assert can_be_evaluated([graph], [graph + 1])
+def overwritten(x):
+    """An operation that writes into its input, which another needs, too."""
+    y = pt.exp(x)
+    return pt.set_subtensor(y[0], 1.0, inplace=True) + y[::-1]
+
+
+def with_check(x, scale):
+    return CheckParameterValue("scale > 0")(x, pt.all(scale > 0))
+
+
+OF_GRAPHS = {
+    "graph of its own": double(X),
+    "loop": pytensor.scan(lambda x: x * 2, sequences=[X], return_updates=False),
+    "recursion": pytensor.scan(
+        lambda x, before: x + before, sequences=[X], outputs_info=[X[0]], return_updates=False
+    ),
+    "choice": ifelse(N > 0, X, 2 * X),
+    "other choice": ifelse(N > 5, X, 2 * X),
+}
+
+
+@pytest.mark.parametrize("graph", OF_GRAPHS.values(), ids=OF_GRAPHS)
+def test_operations_with_a_graph_are_evaluated(graph):
+    reference = pytensor.function([X, N, A], graph + 1, mode=AS_WRITTEN, on_unused_input="ignore")
+    evaluated = function([graph + 1])
+    for by in (1.0, -0.5, 1.0):
+        values = [VALUES[0] * by, *VALUES[1:]]
+        np.testing.assert_array_equal(evaluated(*values)[0], reference(*values))
+    sent = cloudpickle.loads(cloudpickle.dumps(evaluated))
+    np.testing.assert_array_equal(sent(*VALUES)[0], reference(*VALUES))
+
+
+def test_what_an_operation_overwrites_stays_for_others():
+    x = VALUES[0].copy()
+    [value] = function([overwritten(X)])(x, *VALUES[1:])
+    after = np.exp(x)
+    after[0] = 1.0
+    np.testing.assert_array_equal(value, after + np.exp(x)[::-1])
+    [first] = function([pt.set_subtensor(X[0], 1.0, inplace=True)])(x, *VALUES[1:])
+    np.testing.assert_array_equal(first, [1.0, *x[1:]])
+    np.testing.assert_array_equal(x, VALUES[0])
+
+
+def test_invalid_parameters_within_a_loop_and_where_asked_for_are_errors():
+    scale = pt.dscalar("scale")
+    loop = pytensor.scan(with_check, sequences=[X], non_sequences=[scale], return_updates=False)
+    for graph, check_bounds in ((loop, True), (loop, False), (with_check(X, scale), None)):
+        evaluated = function([graph], [X, scale], check_bounds)
+        np.testing.assert_array_equal(evaluated(VALUES[0], 1.0)[0], VALUES[0])
+        with pytest.raises(ParameterValueError, match="scale > 0"):
+            evaluated(VALUES[0], -1.0)

@@ -60,8 +60,6 @@ INTERNALS = {
     "pytensor.graph.fg.AbstractFunctionGraph": "say what graphs are written as source",
     "pytensor.graph.fg.FrozenFunctionGraph": "make a graph a property of an operation",
     "pytensor.graph.rewriting.basic.GraphRewriter": "rewrite parts that are alike once",
-    "pytensor.graph.rewriting.basic.WalkingGraphRewriter": "take sums of many operands apart",
-    "pytensor.link.c.op.COp": "see which operations are evaluated by their `perform`",
     "pytensor.link.numba.cache.compile_numba_function_src": "cache a function on disk",
     "pytensor.link.numba.dispatch.basic.cache_key_for_constant": "identify constants",
     "pytensor.link.numba.dispatch.basic.numba_funcify_and_cache_key": "call PyTensor's function of "
@@ -75,7 +73,6 @@ INTERNALS = {
     "are written out",
     "pytensor.link.numba.dispatch.random.numba_core_rv_funcify": "draw our distributions in numba",
     "pytensor.link.numba.linker.NumbaLinker": "see whether a mode is one of numba's",
-    "pytensor.link.vm.VMLinker": "evaluate a graph as it is written, in Python",
     "pytensor.tensor._as_tensor_variable": "pass statistics where tensors are expected",
 }
 """What each is needed for."""

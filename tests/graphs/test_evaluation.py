@@ -3,16 +3,20 @@
 Sums that what a reading is compared with is formed by.
 """
 
+from functools import partial
 from math import fsum
 
 import numpy as np
 import pymc as pm
+import pytensor
 import pytensor.tensor as pt
 import pytest
+from pymc.logprob.utils import ParameterValueError
 from pytensor import scan
 from pytensor.compile.builders import OpFromGraph
 
 import pymc_dapper as pmd
+from pymc_dapper.backend.internals import CheckParameterValue
 from pymc_dapper.graphs.evaluation import (
     TOLERANCE,
     CarefulSum,
@@ -22,6 +26,7 @@ from pymc_dapper.graphs.evaluation import (
     sum_of_rows,
     with_careful_sums,
 )
+from tests.as_written import AS_WRITTEN
 
 
 def test_long_sums_of_rows_keep_their_digits():
@@ -116,3 +121,47 @@ def test_rounding_is_that_of_the_least_precise_number(dtype):
     assert rounding([x], [graph]) == TOLERANCE[dtype]
     # What doesn't depend on the records doesn't count.
     assert rounding([x], [x.sum() + pt.constant(np.float32(1)).sum()]) == TOLERANCE["float64"]
+
+
+def checked(x, scale, replaced):
+    return CheckParameterValue("scale > 0", can_be_replaced_by_ninf=replaced)(x, pt.all(scale > 0))
+
+
+@pytest.mark.parametrize("in_loop", [True, False], ids=["in a loop", "once"])
+@pytest.mark.parametrize("replaced", [True, False], ids=["impossible", "an error"])
+@pytest.mark.parametrize("check_bounds", [True, False])
+def test_invalid_parameters_are_what_they_are_in_pymcs_functions(in_loop, replaced, check_bounds):
+    x, scale = pt.vector("x"), pt.dscalar("scale")
+    graph = checked(x, scale, replaced)
+    if in_loop:
+        graph = scan(
+            partial(checked, replaced=replaced),
+            sequences=[x],
+            non_sequences=[scale],
+            return_updates=False,
+        )
+    with pm.Model(check_bounds=check_bounds) as model:
+        reference = pm.compile([x, scale], graph, mode=AS_WRITTEN)
+    function, values = compile_in_python(model, [x, scale], [graph]), np.array([1.0, 2.0])
+    np.testing.assert_array_equal(function(values, 1.0)[0], values)
+    if check_bounds and not replaced:
+        for raises in (reference, function):
+            with pytest.raises(ParameterValueError, match="scale > 0"):
+                raises(values, -1.0)
+        return
+    expected = [-np.inf, -np.inf] if check_bounds else values
+    np.testing.assert_array_equal(function(values, -1.0)[0], expected)
+    np.testing.assert_array_equal(reference(values, -1.0), expected)
+
+
+def test_loops_may_be_of_what_is_given_and_of_what_stands_for_shared_data():
+    x = pt.vector("x")
+    shared = pytensor.shared(np.array([2.0, 3.0]))
+    data = shared.type("data")
+    data.tag.stands_for = shared
+    given = pt.exp(x)
+    loop = scan(lambda a, b: a * b, sequences=[given, data], return_updates=False)
+    function = compile_in_python(pm.Model(), [given], [loop])
+    np.testing.assert_array_equal(function(np.ones(2))[0], [2.0, 3.0])
+    shared.set_value(np.array([4.0, 5.0]))
+    np.testing.assert_array_equal(function(np.ones(2))[0], [4.0, 5.0])

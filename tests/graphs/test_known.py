@@ -3,6 +3,7 @@
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor import scan
 
 from pymc_dapper.graphs.known import known_length, known_value
 
@@ -14,6 +15,23 @@ def test_values_of_constants_and_of_static_shapes_are_known():
     assert known_value(X.shape[0] - 1) == 2
     assert known_value(X.shape[1]) is None
     assert known_value(X.sum()) is None
+
+
+def test_values_of_loops_over_constants_are_known_and_of_invalid_ones_are_not():
+    steps = pt.constant(np.array([1.0, 2.0, 4.0]))
+
+    def added_up(numbers):
+        return scan(
+            lambda x, before: x + before,
+            sequences=[numbers],
+            outputs_info=[np.float64(0.0)],
+            return_updates=False,
+        )
+
+    np.testing.assert_array_equal(known_value(added_up(steps)), [1.0, 3.0, 7.0])
+    assert known_value(added_up(steps[: X.shape[0] - 1])).tolist() == [1.0, 3.0]
+    assert known_value(added_up(steps + X[0])) is None
+    assert known_value(pt.linalg.inv(pt.zeros((2, 2)))) is None
 
 
 def test_values_that_a_filled_array_was_made_like_are_not_needed():

@@ -12,10 +12,10 @@ from scipy.integrate import quad
 
 from pymc_dapper import DapperStep
 from pymc_dapper.budget import ZCDP, PureDP
-from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.mechanisms.noisy_stats import NoisyStats
 from pymc_dapper.one_function.linker import ONE_FUNCTION
 from pymc_dapper.reading import AdditiveFactor, read_model
+from tests.as_written import AS_WRITTEN
 from tests.evaluated_in_python import REWRITTEN, evaluated_in_python
 from tests.long_cases import one_in_three
 

@@ -14,9 +14,9 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.entries import performed
+from pymc_dapper.backend.evaluated import Evaluated
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.evaluation import AS_WRITTEN
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild, with_inputs
 
@@ -103,7 +103,8 @@ def _flag(
     n_rows = numbers.size
     sizes = pt.vector("sizes", dtype=size.dtype)
     at = vectorize_graph(bound, {size: sizes})
-    bounds = np.ravel(at.eval({sizes: np.arange(n_rows + 1, dtype=size.dtype)}, mode=AS_WRITTEN))
+    evaluated = Evaluated([sizes], [at], check_bounds=True)
+    bounds = np.ravel(evaluated(np.arange(n_rows + 1, dtype=size.dtype)))
     row_numbers = np.ravel(numbers)
     # The bound never falls, so a row that is present at one size is present at all larger ones.
     rises = bool(np.all(np.diff(bounds) >= 0))
