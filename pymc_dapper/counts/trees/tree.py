@@ -265,7 +265,7 @@ class CountTree:
         lowest : int
             The least count of the window.
         pmf : ndarray of float64
-            Probabilities of it and of the counts that follow.
+            Probabilities of it and of the counts that follow. Those below 1e-14 may be 0.
 
         Raises
         ------
