@@ -24,7 +24,7 @@ def total(
         return terms
     if parameter.type.ndim == 0:
         return terms.sum()
-    return _add_at(parameter, _numbers(entries, parameter).flatten(), terms.flatten())
+    return _add_at(parameter, _numbers(entries, parameter).flatten(), terms.flatten(), "an index")
 
 
 def total_by_category(
@@ -35,16 +35,20 @@ def total_by_category(
     Categories are indices on the last axis of ``entries``, a selection of the parameter's entries,
     whose leading axes are broadcast to them. The counts have the parameter's static shape.
     """
+    ones = pt.constant(1.0, dtype="float64")
+    if entries is parameter and parameter.type.ndim == 1:
+        return _add_at(parameter, categories.flatten(), ones, "a category")
     numbers = _numbers(entries, parameter)
     n_categories = numbers.shape[-1]
-    categories = in_range(categories, n_categories, "a category")
+    inside = pt.ge(categories, 0) & pt.lt(categories, n_categories)
+    categories = pt.switch(inside, categories, 0).flatten()
     if all(numbers.type.broadcastable[:-1]):
-        which = numbers.flatten()[categories.flatten()]
+        which = numbers.flatten()[categories]
     else:
-        rows = pt.broadcast_to(numbers, (*categories.shape, n_categories))
-        rows = rows.reshape((-1, n_categories))
-        which = rows[pt.arange(rows.shape[0]), categories.flatten()]
-    return _add_at(parameter, which, pt.constant(1.0, dtype="float64"))
+        rows = pt.broadcast_to(numbers, (*inside.shape, n_categories)).reshape((-1, n_categories))
+        which = rows[pt.arange(rows.shape[0]), categories]
+    which = pt.switch(inside.flatten(), which, -1)
+    return _add_at(parameter, which, ones, "a category or an index")
 
 
 def _sum_to(terms: TensorVariable, like: TensorVariable) -> TensorVariable:
@@ -68,10 +72,10 @@ def _numbers(entries: TensorVariable, parameter: TensorVariable) -> TensorVariab
 
 
 def _add_at(
-    parameter: TensorVariable, which: TensorVariable, terms: TensorVariable
+    parameter: TensorVariable, which: TensorVariable, terms: TensorVariable, what: str
 ) -> TensorVariable:
     shape = parameter.type.shape
-    which = in_range(which, prod(shape), "an index")
+    which = in_range(which, prod(shape), what)
     return pt.zeros(prod(shape), dtype="float64")[which].inc(terms).reshape(shape)
 
 

@@ -13,6 +13,8 @@ class Term(NamedTuple):
     """A name or a literal."""
     depth: int = 0
     """The number of open loops in which it is known."""
+    of_row: bool = False
+    """Whether it is the index of a loop over the rows of a small table."""
 
 
 @dataclass

@@ -1,6 +1,7 @@
 """Sums, products, extremes and cumulated sums, in scalars and loops."""
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import accumulate
 from math import prod
 from typing import Any
@@ -15,7 +16,16 @@ from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.indexing import NotWrittenError
 from pymc_dapper.one_function.operations import dtype_of, written
 from pymc_dapper.one_function.scalars import apply_scalar, cast, converted, expression, literal
-from pymc_dapper.one_function.values import Value, empty, in_memory, indices, loops, place, separate
+from pymc_dapper.one_function.values import (
+    Index,
+    Value,
+    empty,
+    in_memory,
+    indices,
+    loops,
+    place,
+    separate,
+)
 
 REGISTERS = 16
 """Up to this number of sums, each is a separate number in a loop over rows."""
@@ -84,16 +94,24 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
 def _reduce_few(
     code: Code, x: Value, kept: Sequence[int], by: ps.ScalarOp, acc: str, out: str
 ) -> Value:
-    """Reduce an array of few entries, without a loop."""
-    totals: dict[tuple[str, ...], Term] = {}
-    for index in indices(x.shape):
-        at = tuple(index[axis].text for axis in kept)
-        term = converted(code, x.entry(index), x.dtype, acc)
-        if at in totals:
-            term = apply_scalar(code, by, [term, totals[at]], [acc, acc], acc)
-        totals[at] = term
+    """Reduce an array of few entries, without a loop of its own."""
     shape = [x.shape[axis] for axis in kept]
-    terms = [converted(code, term, acc, out) for term in totals.values()]
+
+    def total(index: Sequence[Index]) -> Term:
+        terms = (converted(code, x.entry(at), x.dtype, acc) for at in index)
+        return reduce(lambda a, b: apply_scalar(code, by, [b, a], [acc, acc], acc), terms)
+
+    if x.is_table and [*kept] == [*range(x.ndim - 1)]:
+        columns = indices(x.shape[-1:])
+
+        def of_row(row: Index) -> Term:
+            return converted(code, total([[*row, *k] for k in columns]), acc, out)
+
+        return Value(code, out, shape, of_row, len(columns) * (x.weight + 1))
+    together: dict[tuple[str, ...], list[Index]] = {}
+    for index in indices(x.shape):
+        together.setdefault(tuple(index[axis].text for axis in kept), []).append(index)
+    terms = [converted(code, total(each), acc, out) for each in together.values()]
     return separate(code, out, shape, terms)
 
 

@@ -18,7 +18,8 @@ Length = int | str
 Index = Sequence[Term]
 
 SMALL = 16
-"""Entries of an array with at most this number are separate, named numbers."""
+"""Entries of an array with at most this number are separate, named numbers: all of a vector's, and
+those of one row of a table in a loop over its rows."""
 FREE = 4
 """An entry of this weight at most is worked out again rather than stored."""
 NOTHING = Term("0")
@@ -59,12 +60,14 @@ class Value:
         lengths = [n for n in self.shape if isinstance(n, int)]
         self.small = len(lengths) == len(self.shape) and prod(lengths) <= SMALL
         """Whether each entry is a number with a name, rather than a place in memory."""
+        self.is_table = self.small and sum(n > 1 for n in lengths) > 1
+        """Whether it's small, and has rows."""
         self._entry = entry
         self._known: dict[tuple[str, ...], Term] = {}
         self.stored: str | None = None
         """Name of the array, if there is one in memory."""
-        self.of_stored = False
-        """Whether entries are read from another array in memory."""
+        self.is_copied = False
+        """Whether entries are read from another array in memory, or are all the same number."""
         self.depth = 0
         """Through how many arrays an entry is worked out."""
 
@@ -76,11 +79,11 @@ class Value:
     def entry(self, index: Index) -> Term:
         """Return an entry, which is worked out once in each loop."""
         at = tuple(k.text for k in index)
-        if not (self.small and all(k.isdigit() for k in at)):
-            if self.small and self.weight > FREE:
-                self.store()
-            if self.stored is not None:
-                return read(self.code, self.stored, index)
+        separate = self.small and all(k.text.isdigit() or k.of_row for k in index)
+        if self.small and self.weight > FREE and not separate:
+            self.store()
+        if self.stored is not None and (self.is_table or not separate):
+            return read(self.code, self.stored, index)
         if at not in self._known:
             self._known[at] = self._entry(index)
         return self._known[at]
@@ -111,9 +114,10 @@ class Value:
             at = ", ".join(f"np.int64({k.text})" for k in first)  # numba compiles for each literal
             self.code.add(f"{copy}({name}, {self.stored}, {at})")
             return
-        if self.small and (self.weight > FREE or not self.of_stored):
-            for index in indices(self.shape):
-                self._write_entry(name, index, first)
+        if self.small and (self.weight > FREE or not self.is_copied):
+            with rows(self) as each:
+                for index in each:
+                    self._write_entry(name, index, first)
             return
         with loops(self.code, self.shape) as index:
             self._write_entry(name, index, first)
@@ -134,7 +138,7 @@ class Value:
         self.depth = 1 + max((x.depth for x in inputs), default=-1)
         if self.depth <= DEEPEST:
             return
-        if self.small:
+        if self.small and not self.is_table:
             with self.code.outside():
                 for index in indices(self.shape):
                     self.entry(index)
@@ -155,6 +159,17 @@ def loops(
             if shape[axis] != 1:
                 index[axis] = opened.enter_context(code.loop(shape[axis]))
         yield index
+
+
+@contextmanager
+def rows(x: Value) -> Iterator[list[list[Term]]]:
+    """List all indices of a small array; of a table, those of one row in a loop over the rows."""
+    if not x.is_table:
+        yield indices(x.shape)
+        return
+    with loops(x.code, x.shape[:-1]) as row:
+        row = [Term(k.text, k.depth, of_row=k.depth > 0) for k in row]
+        yield [[*row, *last] for last in indices(x.shape[-1:])]
 
 
 @cache
@@ -225,17 +240,23 @@ def constant(code: Code, data: np.ndarray) -> Value:
     dtype = data.dtype.name
     if data.size and (data == data.flat[0]).all() and not _negative_zero(data):
         only = Term(literal(data.flat[0]))
-        return Value(code, dtype, data.shape, lambda index: only)
+        uniform = Value(code, dtype, data.shape, lambda index: only)
+        uniform.is_copied = True
+        return uniform
 
     def entry(index: Index) -> Term:
         if all(k.text.isdigit() for k in index):
             return Term(literal(data[tuple(int(k.text) for k in index)]))
+        if in_order:  # they needn't be stored
+            return converted(code, number_of(code, index, data.shape), "int64", dtype)
         return read(code, stored(), index)
 
     def stored() -> str:
         kept = np.ascontiguousarray(data)
         return code.refer("c", kept, cache_key_for_constant(kept))
 
+    numbers = np.arange(data.size).reshape(data.shape)
+    in_order = data.dtype.kind in "iu" and np.array_equal(data, numbers)
     value = Value(code, dtype, data.shape, entry)
     value._stored = stored  # type: ignore[method-assign]
     value.data = data  # type: ignore[attr-defined]
@@ -274,7 +295,7 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
 
     def stored() -> str:
         name = empty(code, shape, dtype)
-        if axis == len(shape) - 1 and columns is not None and not value.small:
+        if axis == len(shape) - 1 and columns is not None and (value.is_table or not value.small):
             # By rows: what the columns have in common is worked out once.
             with loops(code, shape[:axis]) as row:
                 for k in range(columns):
@@ -296,7 +317,7 @@ def view(x: Value, shape: Any, entry: Any, fast: int | None = None, dtype: str =
         with x.code.outside():
             return single(x.code, dtype or x.dtype, entry(()))
     value = Value(x.code, dtype or x.dtype, shape, entry, x.weight, fast)
-    value.of_stored = x.stored is not None or x.of_stored
+    value.is_copied = x.stored is not None or x.is_copied
     return value
 
 
@@ -308,6 +329,8 @@ def number_of(code: Code, index: Index, shape: Any) -> Term:
             continue
         if at.text == "0":
             at = k
+        elif at.text.isdigit() and k.text.isdigit() and isinstance(length, int):
+            at = Term(str(int(at.text) * length + int(k.text)))
         elif k.text == "0":
             at = code.evaluate(f"{at.text} * {length}", at)
         else:

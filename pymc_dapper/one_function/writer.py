@@ -114,7 +114,7 @@ def _array(code: Code, x: Variable, name: str) -> Value:
 def _check_shapes(code: Code, graph: AbstractFunctionGraph, names: Sequence[str]) -> None:
     """Refuse inputs of other shapes than their types have. Parts check what is handed to them."""
     wrong = [
-        f"{name}.shape[{k}] != {n}"
+        f"({name}.shape[{k}] != {n})"
         for x, name in zip(graph.inputs, names, strict=True)
         if isinstance(x.type, DenseTensorType)
         and not all(isinstance(step.op, Part) for step, _ in graph.clients.get(x, ()))
@@ -122,7 +122,7 @@ def _check_shapes(code: Code, graph: AbstractFunctionGraph, names: Sequence[str]
         if n is not None
     ]
     if wrong:
-        code.add(f"if {' or '.join(wrong)}: raise ValueError('an input has another shape')")
+        code.add(f"if {' | '.join(wrong)}: raise ValueError('an input has another shape')")
 
 
 def _result(value: Any, of: Variable) -> str:

@@ -37,8 +37,9 @@ VALUES = {
     "nobody": np.zeros(0),
     "row": RNG.normal(size=(1, 3)),
     "square": RNG.normal(size=(3, 3)),
+    "stack": RNG.normal(size=(2, 2, 3)),
 }
-STATIC = {"w", "row", "cube", "i8", "square"}
+STATIC = {"w", "row", "cube", "i8", "square", "stack"}
 """Those whose shape is known when the source is written; of the others, the number of axes is."""
 
 
@@ -52,7 +53,7 @@ def variables():
 
 
 def graphs(
-    s, n, m, v, w, x, wide, cube, k, kk, b, i, i8, u8, f4, special, none, nobody, row, square
+    s, n, m, v, w, x, wide, cube, k, kk, b, i, i8, u8, f4, special, none, nobody, row, square, stack
 ):
     """Graphs, by name."""
     found = {}
@@ -280,6 +281,35 @@ def graphs(
         pt.bincount(abs(i), minlength=9),
         pt.bincount(abs(k), weights=v[:4], minlength=3),
     )
+    shares, of_stack = (pt.special.softmax(y, axis=-1) for y in (square, stack))
+    longer = pt.concatenate([square, -square.sum(-1, keepdims=True)], axis=-1)
+    add("small tables", shares, of_stack, pt.special.softmax(longer, axis=-1), shares.T, 2 * longer)
+    add(
+        "sums of small tables",
+        *(each.sum(axis) for each in (shares, of_stack) for axis in (None, 0, 1, -1)),
+        *(of_stack.sum((0, 2)), of_stack.max((1, 2)), pt.exp(shares.sum(-1)), shares.cumsum(1)),
+        *(pt.log(shares).sum(-1)[k], (shares > s).all(-1), (shares > s).sum(-1, dtype="int8")),
+        (square * i8).astype("int8").sum(-1),
+    )
+    add(
+        "small tables, read",
+        *(
+            shares[k],
+            shares[:, k],
+            shares[k, k],
+            shares[0, 1] + shares[n, 2],
+            shares[1],
+            shares[:, 1],
+        ),
+        *(of_stack[1, :, m], of_stack[k[:2]], shares - shares[k[0]], shares[::-1] * shares[:, :1]),
+        *(shares.flatten(), of_stack.reshape((4, 3)), pt.concatenate([shares, square]) + shares[m]),
+        pt.concatenate([of_stack, stack[:, :1]], axis=1),
+        pt.set_subtensor(shares[n], w),
+        pt.inc_subtensor(pt.ones((3, 3))[k], shares[0]),
+    )
+    order = pt.constant(np.arange(12).reshape(3, 4))
+    small = order.astype("uint8")
+    add("numbers in order", order, order[k, n], order[:, m], small[k] + i8[0], w[np.arange(3)][k])
     add("masks", v[b], x[b], pt.set_subtensor(v[b], 0.0))
     add(
         "reshape",

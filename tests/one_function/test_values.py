@@ -46,6 +46,24 @@ def test_a_small_view_that_takes_long_is_stored():
         assert of_stored.entry([i]).text.startswith("t")
 
 
+def test_a_small_table_is_worked_out_row_by_row_with_what_a_row_shares_once():
+    code = Code()
+    shared = Value(code, "float64", (3,), lambda k: code.evaluate(f"np.exp({k[0].text})", *k), 10)
+    table = Value(code, "float64", (3, 2), lambda index: shared.entry(index[:1]), weight=10)
+    table.store()
+    assert [line.split(" = ")[-1] for line in code.lines if "exp" in line] == ["np.exp(i2)"]
+    assert sum("] = t" in line for line in code.lines) == 2
+    assert table.entry([ONE, ZERO]).text.startswith("t")
+    assert sum("np.exp" in line for line in code.lines) == 1
+
+
+def test_numbers_in_their_order_are_not_stored():
+    code = Code()
+    order = constant(code, np.arange(6).reshape(2, 3))
+    assert order.entry([Term("i"), ONE]).text == "t1"
+    assert (code.lines, code.names) == (["t1 = i * 3 + 1"], {})
+
+
 def test_constants_are_numbers_or_names():
     code = Code()
     assert constant(code, np.full(100, 2.5)).entry([Term("i")]) == Term("2.5")
