@@ -259,7 +259,8 @@ class DapperStep(Step):
             return ()
         names = tuple(self._record_names)
         n_present = sweep.n_records if reading.number is None else reading.number.name
-        takes = (n_present, AS_DRAWN, *names, *self._given.names, *self._given.data.values)
+        given = sweep.arguments([*self._given.names, *self._given.data.values])
+        takes = (n_present, AS_DRAWN, *names, *given)
         tells: list[tuple[tuple[int, ...], str]] = [((2,), "float64")]
         if self.track_records:
             tells.append(((reading.n_records,), "bool"))

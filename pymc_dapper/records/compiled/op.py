@@ -74,7 +74,7 @@ class ComputedRows:
 Rows = MatrixRows | ComputedRows
 
 
-class _Sweep(KernelOp):
+class Sweep(KernelOp):
     """Record-wise Metropolis updates.
 
     Inputs are the thresholds of proposals, the arrays of a kernel, and the context of the
@@ -88,7 +88,7 @@ class _Sweep(KernelOp):
     n_arrays: ClassVar[int] = 2
 
 
-class CellSweep(_Sweep):
+class CellSweep(Sweep):
     """Updates of records that are each counted in one cell of each of several tables.
 
     The arrays are the parts of :class:`~pymc_dapper.records.kernels.cell_sweep.Cells`.
@@ -97,7 +97,7 @@ class CellSweep(_Sweep):
     n_arrays = 7
 
 
-class RankSweep(_Sweep):
+class RankSweep(Sweep):
     """Updates of records of which quantiles were released.
 
     The arrays are the intervals of the records, present and proposed. The context is that of
@@ -105,14 +105,14 @@ class RankSweep(_Sweep):
     """
 
 
-class FullSweep(_Sweep):
+class FullSweep(Sweep):
     """Updates against a log-density that is evaluated from all records.
 
     The arrays are the matrix of all records in float64, present and proposed.
     """
 
 
-class RecordSweep(_Sweep):
+class RecordSweep(Sweep):
     """Updates against a log-density of sums over records, with a row for each record.
 
     The arrays are those from which rows are made.
@@ -129,10 +129,10 @@ class OrderSweep(RecordSweep):
     """
 
 
-@compiles(_Sweep)
-def _sweep(op: _Sweep) -> Callable:
+@compiles(Sweep)
+def _sweep(op: Sweep) -> Callable:
     # Looked up here, so that tests can put a kernel with a fault in its place.
-    kernels: dict[type[_Sweep], Callable] = {
+    kernels: dict[type[Sweep], Callable] = {
         CellSweep: sweep_by_cell,
         RankSweep: sweep_by_rank,
         FullSweep: sweep_by_full_evaluation,
