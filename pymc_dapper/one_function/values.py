@@ -150,14 +150,14 @@ class Value:
 
 @contextmanager
 def loops(
-    code: Code, shape: Sequence[Length], order: Sequence[int] | None = None
+    code: Code, shape: Sequence[Length], order: Sequence[int] | None = None, of_row: bool = False
 ) -> Iterator[list[Term]]:
-    """Open nested loops over all indices of a shape."""
+    """Open nested loops over all indices of a shape; ``of_row`` if they are rows of a table."""
     index = [NOTHING] * len(shape)
     with ExitStack() as opened:
         for axis in range(len(shape)) if order is None else order:
             if shape[axis] != 1:
-                index[axis] = opened.enter_context(code.loop(shape[axis]))
+                index[axis] = opened.enter_context(code.loop(shape[axis]))._replace(of_row=of_row)
         yield index
 
 
@@ -167,8 +167,7 @@ def rows(x: Value) -> Iterator[list[list[Term]]]:
     if not x.is_table:
         yield indices(x.shape)
         return
-    with loops(x.code, x.shape[:-1]) as row:
-        row = [Term(k.text, k.depth, of_row=k.depth > 0) for k in row]
+    with loops(x.code, x.shape[:-1], of_row=True) as row:
         yield [[*row, *last] for last in indices(x.shape[-1:])]
 
 
@@ -297,7 +296,7 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
         name = empty(code, shape, dtype)
         if axis == len(shape) - 1 and columns is not None and (value.is_table or not value.small):
             # By rows: what the columns have in common is worked out once.
-            with loops(code, shape[:axis]) as row:
+            with loops(code, shape[:axis], of_row=value.is_table) as row:
                 for k in range(columns):
                     value._write_entry(name, [*row, Term(str(k))], first)
             return name

@@ -283,6 +283,15 @@ def graphs(
     )
     shares, of_stack = (pt.special.softmax(y, axis=-1) for y in (square, stack))
     longer = pt.concatenate([square, -square.sum(-1, keepdims=True)], axis=-1)
+    above_zero = 1 / (1 + pt.exp(-stack[0]))
+    chances = pt.stack([1 - above_zero, above_zero], axis=-1)
+    add("small tables, joined", chances, pt.log(chances)[k[:2], n], 1 / chances, chances[k[0]])
+    add(
+        "joined tables of rows",
+        pt.concatenate([pt.exp(stack), pt.cos(pt.exp(stack[..., :1]))], axis=-1),
+        pt.concatenate([shares, pt.log(shares[:1])], axis=0),
+        pt.concatenate([shares, pt.log(shares[:, :1])], axis=1)[k, n],
+    )
     add("small tables", shares, of_stack, pt.special.softmax(longer, axis=-1), shares.T, 2 * longer)
     add(
         "sums of small tables",
