@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytensor.scalar as ps
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph import Apply, Constant, Variable
+from pytensor.graph import Apply, Constant, Op, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.elemwise import CAReduce, Elemwise
 from pytensor.tensor.type import tensor
@@ -128,20 +128,20 @@ def _evaluation(
     node: Apply, inputs: list[Cell], outputs: list[Cell], check_bounds: bool | None
 ) -> Evaluation:
     op = node.op
-    if isinstance(op, CheckParameterValue) and (
+    if isinstance(op, Elemwise):
+        if isinstance(op.scalar_op, ps.Clip):
+            return partial(_clamped, node.outputs[0].type.dtype)
+        if isinstance(op.scalar_op, LookUp):
+            return partial(_looked_up, op.scalar_op)
+        if len(node.outputs) == 1 and node.nin + 1 <= NUMPY_OPERANDS:
+            return Elementwise(node)
+        if len(node.outputs) == 1 and type(op.scalar_op) in IN_TURN:
+            return partial(_in_turn, node)
+    elif isinstance(op, CheckParameterValue) and (
         check_bounds is False or (check_bounds and op.can_be_replaced_by_ninf)
     ):
         return partial(_checked, node.outputs[0].type.dtype, check_bounds)
-    if isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Clip):
-        return partial(_clamped, node.outputs[0].type.dtype)
-    if isinstance(op, Elemwise) and isinstance(op.scalar_op, LookUp):
-        return partial(_looked_up, op.scalar_op)
-    if isinstance(op, Elemwise) and len(node.outputs) == 1:
-        if node.nin + 1 <= NUMPY_OPERANDS:
-            return Elementwise(node)
-        if type(op.scalar_op) in IN_TURN:
-            return partial(_in_turn, node)
-    if isinstance(op, CAReduce) and not node.inputs[0].type.ndim:
+    elif isinstance(op, CAReduce) and not node.inputs[0].type.ndim:
         # Of a number, as in the density of pm.CAR: compiled code leaves it as it is.
         return partial(_taken, node.outputs[0].type.dtype)
     return _by_itself(node, inputs, outputs)
@@ -150,7 +150,11 @@ def _evaluation(
 def _by_itself(node: Apply, inputs: list[Cell], outputs: list[Cell]) -> Evaluation:
     """Evaluate an operation as PyTensor does in Python, with a graph that it may have."""
     # Operations leave notes with a node, which are not to stay with the model.
-    own, op = node.clone(), node.op
+    own, op = Apply(node.op, node.inputs, [x.type.make_variable() for x in node.outputs]), node.op
+    in_no_way_of_its_own = type(op).make_thunk in (Op.make_thunk, Elemwise.make_thunk)
+    if in_no_way_of_its_own and not op.destroy_map:
+        op.prepare_node(own, None, None, "py")
+        return partial(op.perform, own)
     overwritten = {node.inputs[k] for places in op.destroy_map.values() for k in places}
     storage: dict[Variable, Cell] = {
         x: [None] if x in overwritten else cell for x, cell in zip(node.inputs, inputs, strict=True)
@@ -203,7 +207,9 @@ def _calculation(op: Elemwise, *dtypes: str) -> Callable[..., Any]:
     op.prepare_node(node, None, None, "py")
     if not op.nfunc or node.nin != op.nfunc_spec[1]:
         return op.ufunc or node.tag.ufunc
-    return partial(op.nfunc, sig=node.tag.sig) if hasattr(node.tag, "sig") else op.nfunc
+    call = partial(op.nfunc, sig=node.tag.sig) if hasattr(node.tag, "sig") else op.nfunc
+    # Whether each record is in a cell: NumPy then goes along the records, which are many.
+    return partial(call, order="F") if node.outputs[0].type.dtype == "bool" else call
 
 
 def _taken(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:

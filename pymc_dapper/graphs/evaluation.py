@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from pymc import Model
+from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import OPT_MINIMUM, Mode
 from pytensor.graph import Apply, Constant, FunctionGraph, Variable, graph_inputs
 from pytensor.graph.traversal import io_toposort
@@ -76,8 +77,11 @@ def compile_in_python(
     ``check_bounds=False`` it isn't checked. Stand-ins for shared data that aren't inputs have the
     data's present value.
     """
-    outputs = inline_symbolic_ops(outputs)
-    if any(isinstance(node.op, Scan) for node in io_toposort(list(inputs), outputs)):
+    kinds = {type(node.op) for node in io_toposort(list(inputs), outputs)}
+    if any(issubclass(kind, OpFromGraph) for kind in kinds):
+        outputs = inline_symbolic_ops(outputs)
+        kinds = {type(node.op) for node in io_toposort(list(inputs), outputs)}
+    if any(issubclass(kind, Scan) for kind in kinds):
         roots = {x for x in graph_inputs(outputs, inputs) if not isinstance(x, Constant)}
         graph = FunctionGraph([*inputs, *(roots - {*inputs})], outputs)
         done = "check_parameter_to_ninf_switch" if model.check_bounds else "remove_check_parameter"

@@ -45,6 +45,8 @@ def function(outputs, inputs=(X, N, A), check_bounds=True):
         pt.maximum(X, pt.erfinv(X / 4)) ** 3,
         (X[:, None] * X).sum(axis=0)[::-1],
         pt.linalg.solve(pt.stack([A, A + 1]), pt.ones((2, 2, 1))),
+        (pt.eq(X[:, None, None], [[0.5], [2.0]]) & pt.lt(X[:, None, None], [1.0, 3.0])).sum(axis=0),
+        (X[:, None] > A[0])[1:].ravel(),
         pt.set_subtensor(X[N], 7.0),
         pt.concatenate([X, A.ravel()]).cumsum().argmax(),
         pt.as_tensor([1.0, 2.0]) + 1,
