@@ -55,7 +55,7 @@ def tell_of_copies(model: Model) -> None:
         # When a release is added, its statistic may get a name. PyTensor names means and variances.
         own = {
             x: model[x.name]
-            for x in ancestors(graphs)
+            for x in ancestors([graph for graph in graphs if graph not in of_model])
             if x.name in model.named_vars and x.name != variable.name and x not in of_model
             if not isinstance(getattr(x.owner, "op", None), Elemwise)
         }

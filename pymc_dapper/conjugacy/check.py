@@ -12,7 +12,6 @@ from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
-from pymc_dapper.graphs.rebuild import rebuild
 
 TOLERANCE = 1e-6
 """Relative difference of two log-density ratios that rounding may leave."""
@@ -81,14 +80,14 @@ def _log_density(
 ) -> Callable[..., float]:
     """Make a function of the model's own log-density at a state and values of the parameters."""
     model, view = conditional.model, conditional.view
-    values = [view.values[model.rvs_to_values[rv]] for rv in conditional.rvs]
-    graphs = rebuild(graphs, dict(zip(values, conditional.to_values, strict=True)))
+    values = conditional.values
     others = [x for x in view.values.values() if x not in values]
-    inputs = [*conditional.thetas, *others]
-    compiled = compile_in_python(model, inputs, [sum(graph.sum() for graph in graphs)])
+    to_values = compile_in_python(model, [*conditional.thetas, *others], conditional.to_values)
+    compiled = compile_in_python(model, [*values, *others], [sum(x.sum() for x in graphs)])
 
     def evaluate(state: Mapping[str, np.ndarray], thetas: list[np.ndarray]) -> float:
-        [total] = compiled(*thetas, *(state[x.name] for x in others))
+        given = [state[x.name] for x in others]
+        [total] = compiled(*to_values(*thetas, *given), *given)
         return float(total)
 
     return evaluate

@@ -22,7 +22,7 @@ def dependent_factors(
     return {
         variable.name: factor
         for variable, factor in zip(variables, factors, strict=True)
-        if not set(ancestors([factor])).isdisjoint(values)
+        if not set(values).isdisjoint(ancestors([factor]))
     }
 
 

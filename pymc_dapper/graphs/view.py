@@ -84,7 +84,8 @@ class ModelView:
         if not self._written:
             self._written = {**self.dims, **self.data, **self.values}
         # Common subgraphs are rewritten once.
-        for node in io_toposort(list(self._written), graphs):
+        todo = [graph for graph in graphs if graph not in self._written]
+        for node in io_toposort(list(self._written), todo) if todo else ():
             inputs = _as_numbers(node, [self._written.get(x, x) for x in node.inputs])
             outputs = _taken_branch(node, inputs) or with_static_shape(node, inputs)
             for old, new in zip(node.outputs, outputs, strict=True):

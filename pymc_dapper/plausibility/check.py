@@ -8,7 +8,7 @@ that range isn't bounded, it is compared with data sets drawn from the prior.
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import combinations
 from math import prod
 
@@ -163,7 +163,7 @@ class _Comparison:
 
     def complaint(self) -> str | None:
         """Say what is wrong with the release; None if nothing is."""
-        lowest, highest = self._range()
+        lowest, highest = self._range
         noise, deviations, reach = self._noise, self._noise.deviations, self._reach
         if deviations is None or not np.all(np.isfinite(lowest) | np.isfinite(highest)):
             return None
@@ -195,8 +195,9 @@ class _Comparison:
             check_adjusted(self.release.name, lowest, noise, sums)
         return None if self._sums is None else self._sums.complaint(lowest)
 
+    @cached_property
     def _range(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lowest and highest value that each noisy value can have had, as vectors."""
+        """The lowest and highest value that each noisy value can have had, as vectors."""
         lowest = np.broadcast_to(self.release.lowest, self._shape)
         return lowest.ravel(), np.broadcast_to(self.release.highest, self._shape).ravel()
 
@@ -229,7 +230,7 @@ class _Comparison:
         deviations, of_other = self._noise.deviations, other._noise.deviations
         if deviations is None or of_other is None or self._shape != other._shape:
             return
-        ranges, others = self._range(), other._range()
+        ranges, others = self._range, other._range
         if not all(np.array_equal(x, y) for x, y in zip(ranges, others, strict=True)):
             return
         drop, drop_of_other = (x._noise.drop(2 * deviations) for x in (self, other))

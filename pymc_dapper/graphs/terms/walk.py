@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytensor.tensor as pt
@@ -74,11 +75,10 @@ class CountWalk:
         shapes = [count.type.shape for count in counts]
         n_cells = sum(size(shape) for shape in shapes)
         identity = sparse.eye_array(n_cells, format="csr")
-        start = 0
+        zeros, start = cache(pt.zeros), 0
         for count, shape in zip(counts, shapes, strict=True):
             cells = np.arange(start, start + size(shape))
-            zeros = pt.zeros(shape, dtype=count.dtype)
-            self.roles[count] = Linear(shape, identity[cells], zeros)
+            self.roles[count] = Linear(shape, identity[cells], zeros(shape, dtype=count.dtype))
             start += size(shape)
 
     def follow(self, graph: TensorVariable) -> Role:
