@@ -24,7 +24,7 @@ def total(
         return terms
     if parameter.type.ndim == 0:
         return terms.sum()
-    return _add_at(parameter, _numbers(entries, parameter).flatten(), terms.flatten(), "an index")
+    return _add_at(parameter, _numbers(entries, parameter).flatten(), terms.flatten())
 
 
 def total_by_category(
@@ -35,20 +35,20 @@ def total_by_category(
     Categories are indices on the last axis of ``entries``, a selection of the parameter's entries,
     whose leading axes are broadcast to them. The counts have the parameter's static shape.
     """
-    ones = pt.constant(1.0, dtype="float64")
-    if entries is parameter and parameter.type.ndim == 1:
-        return _add_at(parameter, categories.flatten(), ones, "a category")
     numbers = _numbers(entries, parameter)
-    n_categories = numbers.shape[-1]
+    n_categories, size = numbers.shape[-1], prod(parameter.type.shape)
     inside = pt.ge(categories, 0) & pt.lt(categories, n_categories)
-    categories = pt.switch(inside, categories, 0).flatten()
+    known = pt.switch(inside, categories, 0).flatten()
     if all(numbers.type.broadcastable[:-1]):
-        which = numbers.flatten()[categories]
+        which = numbers.flatten()[known]
     else:
         rows = pt.broadcast_to(numbers, (*inside.shape, n_categories)).reshape((-1, n_categories))
-        which = rows[pt.arange(rows.shape[0]), categories]
-    which = pt.switch(inside.flatten(), which, -1)
-    return _add_at(parameter, which, ones, "a category or an index")
+        which = rows[pt.arange(rows.shape[0]), known]
+    inside = inside.flatten() & pt.ge(which, 0) & pt.lt(which, size)
+    # Others are counted last, so that one loop checks and counts.
+    counts = pt.zeros(size + 1, dtype="float64")[pt.switch(inside, which, size)].inc(1.0)
+    counts = _refused("a category or an index")(counts[:size], pt.eq(counts[size], 0))
+    return counts.reshape(parameter.type.shape)
 
 
 def _sum_to(terms: TensorVariable, like: TensorVariable) -> TensorVariable:
@@ -72,14 +72,17 @@ def _numbers(entries: TensorVariable, parameter: TensorVariable) -> TensorVariab
 
 
 def _add_at(
-    parameter: TensorVariable, which: TensorVariable, terms: TensorVariable, what: str
+    parameter: TensorVariable, which: TensorVariable, terms: TensorVariable
 ) -> TensorVariable:
     shape = parameter.type.shape
-    which = in_range(which, prod(shape), what)
+    which = in_range(which, prod(shape), "an index")
     return pt.zeros(prod(shape), dtype="float64")[which].inc(terms).reshape(shape)
 
 
 def in_range(index: TensorVariable, length: TensorVariable | int, what: str) -> TensorVariable:
     """Raise if an index is out of range: compiled code would read and write other memory."""
-    inside = pt.all(pt.ge(index, 0) & pt.lt(index, length))
-    return Assert(f"{what} in the data, or of a record, is out of range")(index, inside)
+    return _refused(what)(index, pt.all(pt.ge(index, 0) & pt.lt(index, length)))
+
+
+def _refused(what: str) -> Assert:
+    return Assert(f"{what} in the data, or of a record, is out of range")
