@@ -208,8 +208,10 @@ def _calculation(op: Elemwise, *dtypes: str) -> Callable[..., Any]:
     if not op.nfunc or node.nin != op.nfunc_spec[1]:
         return op.ufunc or node.tag.ufunc
     call = partial(op.nfunc, sig=node.tag.sig) if hasattr(node.tag, "sig") else op.nfunc
+    if node.outputs[0].type.dtype != "bool" or not isinstance(op.nfunc, np.ufunc):
+        return call
     # Whether each record is in a cell: NumPy then goes along the records, which are many.
-    return partial(call, order="F") if node.outputs[0].type.dtype == "bool" else call
+    return partial(call, order="F")
 
 
 def _taken(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:

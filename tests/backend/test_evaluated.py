@@ -2,7 +2,7 @@
 
 import tracemalloc
 from contextlib import nullcontext
-from functools import partial
+from functools import partial, reduce
 
 import cloudpickle
 import numpy as np
@@ -47,6 +47,10 @@ def function(outputs, inputs=(X, N, A), check_bounds=True):
         pt.linalg.solve(pt.stack([A, A + 1]), pt.ones((2, 2, 1))),
         (pt.eq(X[:, None, None], [[0.5], [2.0]]) & pt.lt(X[:, None, None], [1.0, 3.0])).sum(axis=0),
         (X[:, None] > A[0])[1:].ravel(),
+        pt.switch(X > 0, N > 1, A[0, 1] < X),
+        pt.switch(X[:, None] > A[0], A[1] > X[:, None], pt.isnan(X[:, None]) | ~(A[0] > 1)),
+        reduce(pt.and_, ((k * X[:, None] > A[0]) for k in range(3))),
+        pt.isinf(X[:, None] / A[0]) ^ A[1].astype("bool"),
         pt.set_subtensor(X[N], 7.0),
         pt.concatenate([X, A.ravel()]).cumsum().argmax(),
         pt.as_tensor([1.0, 2.0]) + 1,
