@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,16 @@ def pytest_runtest_teardown(item, nextitem):
     if nextitem is None or nextitem.path != item.path:
         gc.collect()
         gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def accelerations_do_not_fail():
+    """Otherwise models are compiled the plain way, several times as slowly, and only a log says so.
+
+    Tests that have them fail put the switch back.
+    """
+    yield
+    switch = sys.modules.get("pymc_dapper.backend.accelerate.switch")
+    if switch is not None and switch.failed:
+        switch.failed = False
+        pytest.fail("a model couldn't be compiled with accelerations; PyMC's log says why")

@@ -151,8 +151,8 @@ def _by_itself(node: Apply, inputs: list[Cell], outputs: list[Cell]) -> Evaluati
     """Evaluate an operation as PyTensor does in Python, with a graph that it may have."""
     # Operations leave notes with a node, which are not to stay with the model.
     own, op = Apply(node.op, node.inputs, [x.type.make_variable() for x in node.outputs]), node.op
-    in_no_way_of_its_own = type(op).make_thunk in (Op.make_thunk, Elemwise.make_thunk)
-    if in_no_way_of_its_own and not op.destroy_map:
+    calls_perform = type(op).make_thunk in (Op.make_thunk, Elemwise.make_thunk)
+    if calls_perform and not op.destroy_map:
         op.prepare_node(own, None, None, "py")
         return partial(op.perform, own)
     overwritten = {node.inputs[k] for places in op.destroy_map.values() for k in places}

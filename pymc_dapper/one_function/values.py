@@ -254,8 +254,7 @@ def constant(code: Code, data: np.ndarray) -> Value:
         kept = np.ascontiguousarray(data)
         return code.refer("c", kept, cache_key_for_constant(kept))
 
-    numbers = np.arange(data.size).reshape(data.shape)
-    in_order = data.dtype.kind in "iu" and np.array_equal(data, numbers)
+    in_order = data.dtype.kind in "iu" and np.array_equal(data.ravel(), np.arange(data.size))
     value = Value(code, dtype, data.shape, entry)
     value._stored = stored  # type: ignore[method-assign]
     value.data = data  # type: ignore[attr-defined]

@@ -3,11 +3,10 @@
 All is one compiled function, because a call from Python takes as long as a hundred records.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from math import prod
-from operator import is_not
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,19 +15,18 @@ import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc import compile as pymc_compile
 from pytensor.compile.mode import Mode
-from pytensor.graph import Constant, Op, Variable, graph_inputs
-from pytensor.graph.traversal import io_toposort
+from pytensor.graph import Op, Variable, graph_inputs
 from pytensor.tensor.random.type import random_generator_type
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
-from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.prior import as_rows
-from pymc_dapper.graphs.rebuild import Graph, dependent_variables, frontier, rebuild, same_function
+from pymc_dapper.graphs.rebuild import Graph, frontier, rebuild, same_function
 from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
+from pymc_dapper.records.compiled.data_arrays import DataArrays, of_data_alone
 from pymc_dapper.records.compiled.op import (
     CellSweep,
     ComputedRows,
@@ -39,7 +37,6 @@ from pymc_dapper.records.compiled.op import (
     RankSweep,
     RecordSweep,
     Rows,
-    Sweep,
 )
 from pymc_dapper.records.kernels.rank_sweep import Releases
 from pymc_dapper.records.reading.contributions import (
@@ -67,36 +64,6 @@ AS_DRAWN, NEVER = 1.0, -np.inf
 proposal is accepted."""
 
 
-class OfData:
-    """Arrays that a sweep takes and that depend on data alone.
-
-    They are worked out when data have changed, not in each sweep.
-
-    Parameters
-    ----------
-    reading : ModelReading
-        The model.
-    arrays : sequence of TensorVariable
-        The arrays, as graphs of the data.
-    """
-
-    def __init__(self, reading: ModelReading, arrays: Sequence[TensorVariable]):
-        given, inputs = [*reading.parameters, *reading.data.values()], {*graph_inputs(arrays)}
-        self._data = [k for k, x in enumerate(given) if x in inputs]
-        data = [given[k] for k in self._data]
-        self._work_out = compile_in_python(reading.model, data, arrays)
-        self._of: list[np.ndarray] = []
-        self._arrays: list[np.ndarray] = []
-
-    def __call__(self, given: Sequence[Any]) -> list[np.ndarray]:
-        """Return the arrays, given values of parameters and data."""
-        now = [given[k] for k in self._data]
-        if len(self._of) != len(now) or any(map(is_not, self._of, now)):
-            self._arrays = [np.asarray(x, order="C") for x in self._work_out(*now)]
-            self._of = now
-        return self._arrays
-
-
 @dataclass(frozen=True)
 class CompiledSweep:
     """A sweep as compiled functions."""
@@ -112,12 +79,12 @@ class CompiledSweep:
     """Number of records, of the type that ``n_present`` has."""
     takes: list[int]
     """Which parameters and data the function takes itself, by their position."""
-    of_data: OfData
+    data_arrays: DataArrays
     """What it takes besides."""
 
     def arguments(self, given: Sequence[Any]) -> list[Any]:
         """Return what the function takes, given parameters (or their names) and data."""
-        return [*(given[k] for k in self.takes), *self.of_data(given)]
+        return [*(given[k] for k in self.takes), *self.data_arrays(given)]
 
     def update(
         self,
@@ -192,7 +159,7 @@ def compile_sweep(
         values[reading.randomness.rng] = after_noise
     from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
     given = [*reading.parameters, *reading.data.values()]
-    of_data = _of_data(outputs, reading.data.values())
+    of_data = of_data_alone(outputs, reading.data.values())
     known = {x: x.type() for x in of_data}
     outputs = rebuild(rebuild(rebuild(outputs, known), from_proposals), values)
     inputs = {*graph_inputs(outputs)}
@@ -213,19 +180,8 @@ def compile_sweep(
         else None,
         n_records=n_records,
         takes=takes,
-        of_data=OfData(reading, of_data),
+        data_arrays=DataArrays(reading, of_data),
     )
-
-
-def _of_data(
-    outputs: Sequence[TensorVariable], data: Iterable[TensorVariable]
-) -> list[TensorVariable]:
-    """List the arrays that sweeps take and that are worked out of data alone."""
-    data = {*data}
-    others = [x for x in graph_inputs(outputs) if not isinstance(x, Constant) and x not in data]
-    alone = dependent_variables(data, outputs) - dependent_variables(others, outputs) - data
-    nodes = [node for node in io_toposort([], outputs) if isinstance(node.op, Sweep)]
-    return list(dict.fromkeys(x for node in nodes for x in node.inputs if x in alone))
 
 
 def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
