@@ -89,13 +89,14 @@ def function_of(part: FrozenFunctionGraph | Composite, name: str = "scalar") -> 
         Name of a graph's function.
     """
     whole = accelerate.whole_graphs()
-    if isinstance(part, Composite):
+    if whole is not None:
+        graph = part.fgraph if isinstance(part, Composite) else part
+        function, key = whole.compiled(graph, name, squeeze=True)
+    elif isinstance(part, Composite):
         node = part.make_node(*part.fgraph.inputs)
         function, key = numba_funcify_and_cache_key(part, node=node)
-    elif whole is None:
-        function, key = numba_funcify_and_cache_key(part, fgraph_name=name, squeeze_output=True)
     else:
-        function, key = whole.compiled(part, name, squeeze=True)
+        function, key = numba_funcify_and_cache_key(part, fgraph_name=name, squeeze_output=True)
     MODEL_KEYS[function], MODEL_PARTS[function] = key, part
     return function
 

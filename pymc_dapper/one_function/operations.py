@@ -12,6 +12,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from pytensor import scalar as ps
 from pytensor.compile.ops import TypeCastingOp
 from pytensor.graph import Apply, Op
 from pytensor.raise_op import CheckAndRaise
@@ -112,6 +113,15 @@ def _longest(shape: Sequence[Length]) -> int:
     """Return the longest axis, the last of equals; unknown lengths count as longest."""
     lengths = [n if isinstance(n, int) else np.inf for n in shape]
     return max(range(len(shape)), key=lambda k: (lengths[k], k))
+
+
+@written.register(ps.ScalarOp)
+def _scalar(op: ps.ScalarOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
+    if isinstance(op, ps.Composite) or len(node.outputs) > 1:
+        raise NotWrittenError
+    [output], numbers = node.outputs, [x.number() for x in inputs]
+    dtype = output.type.dtype
+    return single(code, dtype, apply_scalar(code, op, numbers, [x.dtype for x in inputs], dtype))
 
 
 @written.register(DimShuffle)
@@ -262,8 +272,9 @@ def _reshape(op: Reshape, node: Apply, code: Code, inputs: list[Value]) -> Value
         return view(x, shape, lambda index: x.entry(()))
     old = [k for k, n in enumerate(x.shape) if n != 1]
     if len(old) > 1:
-        x = _flat(code, x)
-        old = [0]
+        x, old = _flat(code, x), [0]
+        if len(shape) == 1:
+            return x
     first = [NOTHING] * x.ndim
 
     def from_flat(index: Index) -> Term:

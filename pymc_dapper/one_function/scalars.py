@@ -132,6 +132,8 @@ def expression(
         case ps.Cast():
             return cast(x[0], inputs[0], output)
         case ps.Switch():
+            if (chosen := _number(x[0])) is not None:
+                return alike[1] if chosen else alike[2]
             return f"({alike[1]} if {x[0]} else {alike[2]})"
         case ps.Reciprocal() if output == "float64":
             return f"(1.0 / {alike[0]})"

@@ -5,6 +5,7 @@ import pytest
 from pytensor import scalar as ps
 from pytensor.scalar.basic import Composite
 
+from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.entries import CellOf, LookUp
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, kernel_key
 from pymc_dapper.backend.numba_ops import from_source, function_of, numba_function, numba_njit
@@ -21,6 +22,29 @@ def test_a_scalar_operation_becomes_a_function_with_a_key():
     assert numba_njit(lambda x, y: function(x, y), final_function=True)(2.0, 3.0) == 7
     same, other = (function_of(Composite([x, y], [output])) for output in (x * y + 1, x * y + 2))
     assert MODEL_KEYS[function] == MODEL_KEYS[same] != MODEL_KEYS[other]
+
+
+X, K = ps.float64("x"), ps.int64("k")
+OF_NUMBERS = {
+    "sums": (X * 2.0 - ps.sqr(X) / (1.0 + X), ps.true_div(K, 3) + K),
+    "choices": (ps.switch(ps.lt(X, 0.5), -np.inf, ps.log1p(X)), ps.switch(ps.ge(K, 0), K, -1)),
+    "special": (ps.math.gammaln(X + 1.0), ps.math.gammaln(ps.cast(X, "int64") + K + 1)),
+    "nested": (Composite([X], [ps.exp(-X)])(X), ps.abs(X - K)),
+}
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["accelerated", "plain"])
+@pytest.mark.parametrize("name", OF_NUMBERS)
+def test_a_scalar_operation_has_the_values_that_python_finds(name, plain, monkeypatch):
+    if plain:
+        monkeypatch.setattr(accelerate, "whole_graphs", lambda: None)
+    for output in OF_NUMBERS[name]:
+        op = Composite([X, K], [ps.cast(output, "float64")])
+        function = function_of(op)
+        called = numba_njit(lambda x, k: function(x, k), final_function=True)  # noqa: B023
+        for x in np.array([0.0, 0.3, 2.0, 7.5]):
+            for k in np.array([0, 1, 4]):
+                assert called(x, k) == pytest.approx(op.impl(x, k), rel=1e-14)
 
 
 def test_a_text_that_defines_something_else_is_no_function():

@@ -39,6 +39,13 @@ def test_a_function_of_numbers_takes_longer_than_a_sum():
     assert weight(ps.exp) > weight(ps.add)
 
 
+def test_a_known_choice_is_no_choice():
+    code = Code()
+    operands = [Term("False"), Term("x"), Term("y")]
+    apply_scalar(code, ps.switch, operands, ["bool", "float64", "float64"], "float64")
+    assert code.lines == ["t1 = y"]
+
+
 def test_numbers_of_a_narrow_type_stay_so():
     code = Code()
     apply_scalar(code, ps.add, [Term("x"), Term("y")], ["int8", "int8"], "int8")
