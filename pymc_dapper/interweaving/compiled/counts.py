@@ -18,6 +18,7 @@ from pytensor.tensor.random.basic import BinomialRV, MultinomialRV, NegBinomialR
 from pytensor.tensor.variable import TensorVariable
 from scipy import special
 
+from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.backend.numba_ops import compiles, function_of
 from pymc_dapper.interweaving.kernels import cdf_of_counts as kernels
@@ -41,19 +42,27 @@ class _UpperBeta(ScalarOp):
 
 @cache
 def functions() -> kernels.OfCounts:
-    """Make the kernels, with SciPy's functions."""
+    """Make the kernels, with SciPy's functions as numba can call them."""
 
     def of_scipy(op: ScalarOp, n_inputs: int) -> Callable:
         inputs = [float64() for _ in range(n_inputs)]
         return function_of(Composite(inputs, [op(*inputs)]))
 
     return kernels.functions_of_counts(
-        of_scipy(gammaincc, 2), of_scipy(betainc, 3), of_scipy(_UpperBeta(), 3)
+        of_scipy(gammaincc, 2), of_scipy(betainc, 3), of_scipy(_UpperBeta(), 3), kernels.FEW
     )
 
 
+@cache
+def functions_in_python() -> kernels.OfCounts:
+    """Make the kernels for Python, where a sum takes longer than SciPy's functions."""
+    of_scipy = special.gammaincc, special.betainc, special.betaincc
+    made = kernels.functions_of_counts(*of_scipy, kernels.FEW_IN_PYTHON)
+    return kernels.OfCounts(*map(in_python, made))
+
+
 class _OfCounts(ScalarOp):
-    """A scalar function of this module's kernels, compiled also when a model is checked."""
+    """A scalar function of this module's kernels."""
 
     name_of_kernel: ClassVar[str]
     nanoseconds: ClassVar[float]
@@ -66,7 +75,7 @@ class _OfCounts(ScalarOp):
         return getattr(functions(), cls.name_of_kernel)
 
     def impl(self, *inputs: float) -> float:
-        return kept_on_disk(self.kernel())(*inputs)
+        return getattr(functions_in_python(), self.name_of_kernel)(*inputs)
 
 
 class CountNoise(_OfCounts):

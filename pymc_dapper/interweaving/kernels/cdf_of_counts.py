@@ -19,7 +19,7 @@ POISSON, BINOMIAL, NEGATIVE_BINOMIAL = 0, 1, 2
 
 LARGE = 1e280
 NEGLIGIBLE = 1e-17
-FEW = 2_000
+FEW, FEW_IN_PYTHON = 2_000, 50
 """Counts are summed if ten standard deviations above the mean are at most this."""
 RIGHT, SURE = 4.4, 1e6
 """If the mean is above ``SURE``, SciPy's incomplete gamma function is wrong for counts more than
@@ -50,10 +50,10 @@ def moments(family: int, first: float, second: float) -> tuple[float, float]:
 
 
 @njit
-def is_small(family: int, first: float, second: float) -> bool:
+def is_small(family: int, first: float, second: float, few: int) -> bool:
     """Whether counts are few enough to be summed up."""
     mean, sd = moments(family, first, second)
-    return mean + 10 * sd <= FEW
+    return mean + 10 * sd <= few
 
 
 # Summed up ---------------------------------------------------------------------------------------
@@ -156,9 +156,12 @@ class OfCounts(NamedTuple):
 
 
 def functions_of_counts(
-    gammaincc: Callable[..., float], betainc: Callable[..., float], betaincc: Callable[..., float]
+    gammaincc: Callable[..., float],
+    betainc: Callable[..., float],
+    betaincc: Callable[..., float],
+    few: int,
 ) -> OfCounts:
-    """Make the functions, with SciPy's, which numba can call."""
+    """Make the functions, with SciPy's, and a limit on counts that are summed."""
 
     @njit
     def cdf(k: float, family: int, first: float, second: float) -> float:
@@ -174,7 +177,7 @@ def functions_of_counts(
     def noise(count: float, uniform: float, family: int, first: float, second: float) -> float:
         if not is_possible(family, first, second):
             return np.nan
-        if is_small(family, first, second):
+        if is_small(family, first, second, few):
             return noise_by_sums(count, uniform, *recurrence(family, first, second))
         if not 0 <= count <= largest(family, first):
             return np.nan
@@ -185,7 +188,7 @@ def functions_of_counts(
     def quantile(noise: float, family: int, first: float, second: float) -> float:
         if not (is_possible(family, first, second) and noise >= 0):
             return np.nan
-        if is_small(family, first, second):
+        if is_small(family, first, second, few):
             return quantile_by_sums(noise, *recurrence(family, first, second))
         most = largest(family, first)
         if noise >= 1 or (most < np.inf and cdf(most, family, first, second) <= noise):

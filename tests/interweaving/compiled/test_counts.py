@@ -1,5 +1,7 @@
 """Counts keep their place in the step of the distribution function that they lie in."""
 
+import sys
+
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
@@ -7,7 +9,7 @@ import pytest
 from scipy import stats
 
 from pymc_dapper.interweaving.compiled import counts
-from pymc_dapper.interweaving.kernels.cdf_of_counts import BINOMIAL, POISSON
+from pymc_dapper.interweaving.kernels.cdf_of_counts import BINOMIAL, NEGATIVE_BINOMIAL, POISSON
 from pymc_dapper.interweaving.reading.maps import record_map
 from tests.interweaving.moving import assert_steps_are_kept, move
 
@@ -51,10 +53,42 @@ def test_kernels_are_compiled_for_double_precision_only(family):
     ("law", "expected"),
     [((POISSON, 900.0, 0.0), stats.poisson(900)), ((BINOMIAL, 1e6, 0.3), stats.binom(10**6, 0.3))],
 )
-def test_python_calls_the_compiled_kernel(law, expected):
+def test_python_evaluates_the_kernel(law, expected):
     k = np.floor(expected.mean())
-    found = counts._OfCounts.impl(counts.CountNoise(), k, 0.5, *law)
+    found = counts.CountNoise().impl(k, 0.5, *law)
     assert found == pytest.approx((expected.cdf(k - 1) + expected.cdf(k)) / 2, rel=1e-10)
+
+
+def test_python_finds_what_the_compiled_kernel_finds():
+    """Where Python sums up, where only compiled code does, and where neither does."""
+    compiled = counts.functions()
+    for law in [(POISSON, 2.0, 0.0), (POISSON, 0.0, 0.0), (POISSON, 300.0, 0.0)] + [
+        (family, n, p)
+        for family in (BINOMIAL, NEGATIVE_BINOMIAL)
+        for n, p in [(7.0, 0.2), (400.0, 0.6), (3e4, 0.4)]
+    ]:
+        for uniform in np.random.default_rng(0).random(20):
+            count = compiled.quantile(uniform, *law)
+            assert counts.CountQuantile().impl(uniform, *law) == count
+            noise = compiled.noise(count, uniform, *law)
+            assert counts.CountNoise().impl(count, uniform, *law) == pytest.approx(noise, abs=1e-9)
+
+
+def test_python_takes_no_longer_with_large_counts():
+    """A check of many records would: each step of a sum takes Python longer than SciPy's cdf."""
+    quantile, steps = counts.functions_in_python().quantile, 0
+
+    def line(frame, event, _):
+        nonlocal steps
+        steps += event == "line"
+        return line
+
+    sys.settrace(line)
+    try:
+        quantile(0.7, POISSON, 1_000.0, 0.0)
+    finally:
+        sys.settrace(None)
+    assert 10 < steps < 500
 
 
 @pytest.mark.parametrize(

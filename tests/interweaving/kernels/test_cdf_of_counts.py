@@ -105,7 +105,7 @@ def test_a_count_comes_back_from_its_noise(law):
 )
 def test_searching_finds_what_summing_up_finds(law):
     """Where both can be done: counts of some thousands."""
-    assert not counts.is_small(*law)
+    assert not counts.is_small(*law, counts.FEW)
     summed = [counts.quantile_by_sums(u, *counts.recurrence(*law)) for u in UNIFORMS]
     assert summed == [count_quantile(u, *law) for u in UNIFORMS]
 
