@@ -95,7 +95,8 @@ def find_latent(
     if records is None and counts is None:
         if answers_of_records(model) and not records_seen(model):
             return Latent(readings, [], [])
-        counts = list(dict.fromkeys([*in_place_of_records, *find_tables(readings)]))
+        found = find_tables(readings, but=in_place_of_records)
+        counts = list(dict.fromkeys([*in_place_of_records, *found]))
         others = set(records_seen(model)) - set(counts) - set(readings.sizes())
         # Scalars aren't records: a mechanism may depend on parameters, too.
         no_records = all(rv.type.ndim == 0 and rv.dtype in continuous_types for rv in others)
@@ -142,10 +143,13 @@ def find_records(model: Model) -> list[TensorVariable]:
     return _records(readings, find_tables(readings))
 
 
-def find_tables(readings: Readings) -> list[TensorVariable]:
-    """Find the tables of counts in a mechanism's statistic, and their latent totals."""
+def find_tables(readings: Readings, but: Sequence[TensorVariable] = ()) -> list[TensorVariable]:
+    """Find the tables of counts in a mechanism's statistic, and their latent totals.
+
+    Tables that are known, and their totals, needn't be found.
+    """
     model = readings.model
-    others = [rv for rv in records_seen(model) if rv not in readings.sizes()]
+    others = [rv for rv in records_seen(model) if rv not in readings.sizes() and rv not in but]
     tables = [rv for rv in others if _is_table(readings, rv)]
     while tables:
         unknown = readings.counts(tables).unknown_totals
