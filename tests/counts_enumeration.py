@@ -16,7 +16,8 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import Structure, sum_of_terms
 from pymc_dapper.counts.kernels.linked import pack_linked
-from pymc_dapper.counts.kernels.sweep import Schedule, sweep_counts
+from pymc_dapper.counts.kernels.schedule import Grids, Joint, Lines, Schedule, room
+from pymc_dapper.counts.kernels.sweep import sweep_counts
 
 LEVEL, INDEX = -1, -2
 
@@ -75,7 +76,8 @@ def scripted(kernel):
 
     def sweep(script, counts, context, structure, schedule, curvatures):
         draws = Script(script)
-        swept = evaluate(density, context, structure, schedule, counts, curvatures, draws)
+        moves = *schedule, room(schedule)
+        swept = evaluate(density, context, structure, *moves, counts, curvatures, draws)
         return swept.counts, swept.log_density, draws.options, draws.weights
 
     return sweep
@@ -89,26 +91,24 @@ def schedule(single=(), directions=(), factor=None):
 
     With a Cholesky factor of the directions' scalar products, they move together as well.
     """
-    empty = np.zeros(0, dtype=np.int64)
-    steps = sparse.csr_array(np.atleast_2d(directions)) if len(directions) else None
-    moves = dict.fromkeys(Schedule._fields, empty) | {
-        "single": np.array(single, dtype=np.int64),
-        "place_starts": np.zeros(1, dtype=np.int64),
-        "direction_starts": np.zeros(1, dtype=np.int64),
-        "joint_starts": np.zeros(1, dtype=np.int64),
-        "joint_factors": np.zeros(0),
-        "linked": pack_linked(empty, empty, empty, empty),
-    }
-    if steps is not None:
-        moves["direction_starts"] = steps.indptr.astype(np.int64)
-        moves["direction_cells"] = steps.indices.astype(np.int64)
-        moves["direction_steps"] = steps.data.astype(np.int64)
-        moves["direction_lines"] = np.arange(steps.shape[0])
+    empty, nothing = np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    lines = Lines(np.array(single, dtype=np.int64), nothing, empty, empty, empty)
+    joint = Joint(nothing, empty, np.zeros(0))
+    if len(directions):
+        steps = sparse.csr_array(np.atleast_2d(directions))
+        of_steps = (x.astype(np.int64) for x in (steps.indptr, steps.indices, steps.data))
+        lines = Lines(lines.single, *of_steps, np.arange(steps.shape[0]))
     if factor is not None:
-        moves["joint_starts"] = np.array([0, len(directions)])
-        moves["joint_directions"] = np.arange(len(directions))
-        moves["joint_factors"] = factor.ravel()
-    return Schedule(**moves)
+        joint = Joint(np.array([0, len(directions)]), np.arange(len(directions)), factor.ravel())
+    grids = Grids(empty, empty, empty, nothing, empty, empty)
+    return Schedule(lines, grids, pack_linked(empty, empty, empty, empty), joint)
+
+
+def grid(n_rows, cells, passes):
+    """A table of known margins; or a group, if it has one row."""
+    shape = np.array([n_rows]), np.array([len(cells) // n_rows])
+    places = np.array([0]), np.arange(len(cells) + 1), cells
+    return schedule()._replace(grids=Grids(*shape, *places, np.array([passes])))
 
 
 class Model:

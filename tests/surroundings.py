@@ -13,7 +13,7 @@ from pymc_dapper.conjugacy import families, rules
 from pymc_dapper.conjugacy import step as conjugate
 from pymc_dapper.counts import step as counts
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
-from pymc_dapper.counts.kernels.sweep import Packed
+from pymc_dapper.counts.kernels.schedule import Packed
 from pymc_dapper.counts.start import Starts
 from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.marginalised.step import MarginalisedStep

@@ -5,6 +5,7 @@ import pytest
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import Draws
+from pymc_dapper.counts.kernels.schedule import room
 from pymc_dapper.counts.kernels.sweep import sweep_counts
 from pymc_dapper.interweaving.kernels.moves import draw_variates, move_parameters
 from pymc_dapper.interweaving.kernels.tuning import unfitted
@@ -128,7 +129,8 @@ def test_sweeps_over_counts(curvatures):
             log_density,
             model.structure.first,
             model.structure,
-            moves,
+            *moves,
+            room(moves),
             np.array([2, 3, 1]),
             curvatures,
             draws,

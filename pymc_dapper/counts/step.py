@@ -35,7 +35,7 @@ from pymc_dapper.counts.compiled.unmoved import (
     look_again,
     looks,
 )
-from pymc_dapper.counts.kernels.sweep import Packed
+from pymc_dapper.counts.kernels.schedule import Packed
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
 from pymc_dapper.counts.reading.known_totals import moves_of
 from pymc_dapper.counts.reading.model import CountReading, read_counts

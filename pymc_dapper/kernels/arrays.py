@@ -22,3 +22,12 @@ def copy_into(to: np.ndarray, start: int, source: np.ndarray) -> None:
     """
     for k in range(source.size):
         to[start + k] = source[k]
+
+
+@njit
+def numbered(n: int) -> np.ndarray:
+    """Return the whole numbers below n. numba takes longer to compile ``np.arange``."""
+    numbers = np.empty(n, dtype=np.int64)
+    for k in range(n):
+        numbers[k] = k
+    return numbers

@@ -24,7 +24,7 @@ from pytensor.tensor.random.op import RandomVariable
 import pymc_dapper as pmd
 from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.kernel_key import MODEL_KEYS, called_functions, kernel_key
-from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
+from pymc_dapper.counts.compiled.op import CountSweep, Kinds, TermFunction
 from pymc_dapper.distributions import discrete_gaussian
 from pymc_dapper.distributions.discrete_gaussian import DiscreteGaussianRV
 from pymc_dapper.distributions.discrete_laplace import DiscreteLaplaceRV
@@ -82,8 +82,10 @@ OPERATIONS = {
     "RecordSweep by entries": lambda: RecordSweep(BY_ENTRY, MatrixRows(0)),
     "RecordSweep by sums": lambda: RecordSweep(WHOLE, MatrixRows(2)),
     "RecordSweep of blocks": lambda: RecordSweep(WHOLE, rows()),
-    "CountSweep": lambda: CountSweep((term(),), LOG_DENSITY, 1),
-    "JointCountSweep": lambda: JointCountSweep((term(),), LOG_DENSITY, 1),
+    "CountSweep": lambda: CountSweep((term(),), LOG_DENSITY, 1, Kinds()),
+    "CountSweep of all kinds": lambda: CountSweep(
+        (term(),), LOG_DENSITY, 1, Kinds(grids=True, linked=True, joint=True)
+    ),
     "ParameterMoves": lambda: ParameterMoves(LOG_DENSITY),
     "CountNoise": CountNoise,
     "CountQuantile": CountQuantile,
@@ -207,7 +209,13 @@ def test_a_graph_changes_the_key():
             CellSweep(LogDensity((graph(lambda x: -abs(x), SCALAR),), by_entry=True)),
             CellSweep(BY_ENTRY),
         ],
-        "counts": [CountSweep((term(lambda x: -x),), None, 0), CountSweep((term(),), None, 0)],
+        "counts": [
+            CountSweep((term(each),), None, 0, Kinds())
+            for each in (lambda x: -x, lambda x: -0.5 * x * x)
+        ],
+        "moves of counts": [
+            CountSweep((term(),), None, 0, Kinds(linked=linked)) for linked in (True, False)
+        ],
         "rows": [
             RecordSweep(WHOLE, replace(rows(), graph=LOG_DENSITY)),
             RecordSweep(WHOLE, rows()),

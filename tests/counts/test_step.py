@@ -15,7 +15,7 @@ from pymc.step_methods.state import equal_dataclass_values
 
 import pymc_dapper as pmd
 from pymc_dapper import ReadingError
-from pymc_dapper.counts.kernels.sweep import Packed
+from pymc_dapper.counts.kernels.schedule import Packed
 from pymc_dapper.counts.reading.invariant import invariant
 from pymc_dapper.counts.step import CountStep
 from tests.against_python import assert_same_in_python

@@ -5,7 +5,7 @@ cache key that holds both.
 """
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit, types
@@ -16,9 +16,11 @@ from pymc_dapper.backend.draws import fill_uniform
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
 from pymc_dapper.backend.numba_ops import compiles, from_source, function_of, given_once, numba_njit
+from pymc_dapper.counts.kernels import schedule
 from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
-from pymc_dapper.counts.kernels.sweep import sweep_counts, sweep_jointly, terms_of, unpack
+from pymc_dapper.counts.kernels.schedule import terms_of, unpack
+from pymc_dapper.counts.kernels.sweep import sweep_counts
 from pymc_dapper.kernels.arrays import copy_into
 
 
@@ -33,6 +35,14 @@ class TermFunction(NamedTuple):
     """Number of arguments from the context."""
 
 
+class Kinds(NamedTuple):
+    """The kinds of moves that a model has, besides single cells and directions."""
+
+    grids: bool = False
+    linked: bool = False
+    joint: bool = False
+
+
 class CountSweep(KernelOp):
     """Updates of a table of counts, line by line.
 
@@ -45,21 +55,17 @@ class CountSweep(KernelOp):
         rest of the context. Already rewritten for the numba backend.
     first_whole : int
         The first linear function in ``whole``; all later ones are in it, too.
+    kinds : Kinds
+        The kinds of moves that are compiled.
     """
 
-    __props__ = ("functions", "whole", "first_whole")
+    __props__ = ("functions", "whole", "first_whole", "kinds")
     by_address = True
-    kernel: ClassVar[Any] = staticmethod(sweep_counts)
 
-    def __init__(
-        self,
-        functions: tuple[TermFunction, ...],
-        whole: FrozenFunctionGraph | None,
-        first_whole: int,
-    ):
-        self.functions = functions
-        self.whole = whole
-        self.first_whole = first_whole
+    functions: tuple[TermFunction, ...]
+    whole: FrozenFunctionGraph | None
+    first_whole: int
+    kinds: Kinds
 
     def make_node(self, *inputs: Variable) -> Apply:
         """Apply the operation to a generator and the kernel's other inputs.
@@ -70,12 +76,6 @@ class CountSweep(KernelOp):
         """
         rng, counts, _, numbers, *_ = inputs
         return Apply(self, list(inputs), [rng.type(), counts.type(), numbers.type()])
-
-
-class JointCountSweep(CountSweep):
-    """The same, of a table with blocks: these also move along several directions at once."""
-
-    kernel: ClassVar[Any] = staticmethod(sweep_jointly)
 
 
 class Places(NamedTuple):
@@ -113,7 +113,7 @@ class OfTerms(KernelOp):
 
         Its context is that of the terms, and the arrays of :class:`Places`.
         """
-        log_density = compile_log_density(CountSweep(self.functions, None, 0))
+        log_density = compile_log_density(CountSweep(self.functions, None, 0, Kinds()))
 
         @numba_njit
         def log_weight(context, place, count):  # type: ignore[no-untyped-def]
@@ -162,9 +162,10 @@ def compile_log_density(op: CountSweep) -> Callable:
 def _term_source(functions: tuple[TermFunction, ...]) -> str:
     """Write the function that looks up a term's function and calls it."""
     lines = ["def log_term(kind, first, start, values, slopes, t, context):"]
+    lines += ["    x = values[first] + t * slopes[first]"]
     for k, function in enumerate(functions):
-        arguments = [
-            f"values[first + {i}] + t * slopes[first + {i}]" for i in range(function.n_linear)
+        arguments = ["x"] + [
+            f"values[first + {i}] + t * slopes[first + {i}]" for i in range(1, function.n_linear)
         ]
         arguments += [f"context[0][start + {i}]" for i in range(function.n_fixed)]
         lines += [f"    if kind == {k}:", f"        return function_{k}({', '.join(arguments)})"]
@@ -178,14 +179,21 @@ LOG_WEIGHT = types.float64(types.int64, types.int64)
 """The same, of terms that see one place."""
 
 
-def compiled_once(kernel: Callable, log_density: Callable) -> Callable:
-    """Compile a kernel once for all models, and give it a log-density."""
+def compiled_once(kinds: Kinds, log_density: Callable) -> Callable:
+    """Compile the sweep over these kinds of moves once for all models; give it a log-density."""
+    grids = schedule.unpack_grids if kinds.grids else schedule.none
+    linked = schedule.unpack_linked if kinds.linked else schedule.none
+    joint = schedule.unpack_joint if kinds.joint else schedule.none
 
     @njit
     def swept(log_density, context, uniforms, counts, integers, numbers):  # type: ignore[no-untyped-def]
-        structure, schedule, curvatures = unpack(integers, numbers)
+        structure, lines, curvatures = unpack(integers, numbers)
         draws = Draws(uniforms, np.zeros(1, dtype=np.int64))
-        after = kernel(log_density, context, structure, schedule, counts, curvatures, draws)
+        after = sweep_counts(
+            log_density, context, structure, lines, grids(integers, numbers),
+            linked(integers, numbers), joint(integers, numbers), integers[-3:], counts, curvatures,
+            draws,
+        )  # fmt: skip
         found = np.empty(5 + after.curvatures.size)
         found[0] = draws.used[0]
         found[1], found[2] = after.moved, after.n_able
@@ -200,7 +208,7 @@ def compiled_once(kernel: Callable, log_density: Callable) -> Callable:
 
 @compiles(CountSweep)
 def _count_sweep(op: CountSweep) -> Callable:
-    swept = compiled_once(op.kernel, compile_log_density(op))
+    swept = compiled_once(op.kinds, compile_log_density(op))
 
     @numba_njit
     def count_sweep(rng, counts, integers, numbers, *context):  # type: ignore[no-untyped-def]

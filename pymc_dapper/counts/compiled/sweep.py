@@ -1,7 +1,7 @@
 """From a reading of counts to a compiled sweep."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,10 +20,11 @@ from scipy.linalg import block_diag
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.counts.compiled.blocks import BlockMoves, block_moves, functions_of
-from pymc_dapper.counts.compiled.op import CountSweep, JointCountSweep, TermFunction
+from pymc_dapper.counts.compiled.op import CountSweep, Kinds, TermFunction
 from pymc_dapper.counts.kernels.line import Structure
 from pymc_dapper.counts.kernels.linked import MOST_CHANGED, NONE, pack_linked
-from pymc_dapper.counts.kernels.sweep import Packed, Schedule, SweepOutcome, pack
+from pymc_dapper.counts.kernels.schedule import Grids, Joint, Lines, Packed, Schedule, pack
+from pymc_dapper.counts.kernels.sweep import SweepOutcome
 from pymc_dapper.counts.reading.linked import Linked
 from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
@@ -31,6 +32,7 @@ from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, c
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
+from pymc_dapper.graphs.terms.of_sums import united
 
 NO_NUMBERS = np.random.default_rng(0)
 """A generator for calls that draw nothing."""
@@ -161,6 +163,7 @@ def compile_count_sweep(
     """
     compile_kwargs = compile_kwargs or {}
     mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
+    reading = replace(reading, terms=tuple(united(reading.terms)))
     structure = layout_of(reading)
     table = context_of(reading)
     whole, whole_context = _whole(reading, mode)
@@ -169,8 +172,9 @@ def compile_count_sweep(
     functions = tuple(dict.fromkeys(of_terms))
     kinds = np.array([functions.index(each) for each in of_terms], dtype=np.int64)
     structure = structure._replace(kinds=kinds[structure.kinds])
-    sweep_op = JointCountSweep if moves.blocks else CountSweep
-    op = sweep_op(functions, whole, sum(terms.size * len(terms.linear) for terms in reading.terms))
+    of_kinds = Kinds(bool(moves.groups or moves.grids), bool(moves.linked), bool(moves.blocks))
+    first_whole = sum(terms.size * len(terms.linear) for terms in reading.terms)
+    op = CountSweep(functions, whole, first_whole, of_kinds)
 
     rng, tuning = random_generator_type("rng"), [pt.lvector("integers"), pt.dvector("numbers")]
     counts = pt.concatenate([x.flatten().astype("int64") for x in reading.counts])
@@ -336,22 +340,19 @@ def schedule_of(moves: Moves) -> Schedule:
     in_groups = _joined(moves.groups)
     places = [cells for grid in grids for row in grid for cells in row]
     directions = moves.directions.tocsr()
+    lines = (directions.indptr, directions.indices, directions.data)
     return Schedule(
-        single=moves.single,
-        grid_rows=rows,
-        grid_columns=columns,
-        grid_places=np.cumsum(rows * columns) - rows * columns,
-        place_starts=np.append(np.arange(len(in_groups)), len(in_groups) + _starts(places)),
-        place_cells=_joined([in_groups, *places]),
-        grid_passes=np.append(moves.passes, [grid.passes for grid in moves.grids]),
-        direction_starts=directions.indptr,
-        direction_cells=directions.indices,
-        direction_steps=directions.data,
-        direction_lines=np.arange(directions.shape[0]),
-        joint_starts=np.zeros(1),
-        joint_directions=np.zeros(0),
-        joint_factors=np.zeros(0),
-        linked=_linked(moves.linked),
+        Lines(moves.single, *lines, order=np.arange(directions.shape[0])),
+        Grids(
+            rows,
+            columns,
+            places=np.cumsum(rows * columns) - rows * columns,
+            starts=np.append(np.arange(len(in_groups)), len(in_groups) + _starts(places)),
+            cells=_joined([in_groups, *places]),
+            passes=np.append(moves.passes, [grid.passes for grid in moves.grids]),
+        ),
+        _linked(moves.linked),
+        Joint(np.zeros(1), np.zeros(0), np.zeros(0)),
     )
 
 
@@ -367,25 +368,22 @@ def _linked(groups: Sequence[Linked]) -> np.ndarray:
 
 def with_blocks(schedule: Schedule, blocks: Sequence[tuple[np.ndarray, BlockMoves]]) -> Schedule:
     """Add the moves of blocks to a schedule, given the cells of each."""
-    lengths, lines = [np.diff(schedule.direction_starts)], [schedule.direction_lines]
-    cells, steps = [schedule.direction_cells], [schedule.direction_steps]
+    lines = schedule.lines
+    lengths, order = [np.diff(lines.starts)], [lines.order]
+    cells, steps = [lines.cells], [lines.steps]
     joint, factors, n_directions = [], [np.zeros(0)], len(lengths[0])
     for inside, moves in blocks:
         joint += [n_directions + chosen for chosen in moves.joint]
         factors += [factor.ravel() for factor in moves.factors]
-        lines += [n_directions + moves.lines] * BLOCK_PASSES
+        order += [n_directions + moves.lines] * BLOCK_PASSES
         lengths.append(np.count_nonzero(moves.directions, axis=1))
         cells.append(inside[np.nonzero(moves.directions)[1]])
         steps.append(moves.directions[moves.directions != 0])
         n_directions += len(moves.directions)
+    starts = np.append(0, np.cumsum(np.concatenate(lengths)))
     return schedule._replace(
-        direction_starts=np.append(0, np.cumsum(np.concatenate(lengths))),
-        direction_cells=np.concatenate(cells),
-        direction_steps=np.concatenate(steps),
-        direction_lines=np.concatenate(lines),
-        joint_starts=_starts(joint),
-        joint_directions=_joined(joint),
-        joint_factors=np.concatenate(factors),
+        lines=Lines(lines.single, starts, *map(np.concatenate, (cells, steps, order))),
+        joint=Joint(_starts(joint), _joined(joint), np.concatenate(factors)),
     )
 
 

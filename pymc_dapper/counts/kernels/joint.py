@@ -97,8 +97,7 @@ def new_memory(structure: Structure, n_cells: int) -> Memory:
     )
 
 
-# Only this function calls the log-density: that is inlined, and takes long to compile.
-@njit(inline="always")
+@njit
 def measure_locally(
     log_density: Callable[..., float],
     context: tuple[Any, ...],

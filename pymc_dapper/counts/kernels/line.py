@@ -182,8 +182,7 @@ def slice_width(curvatures: np.ndarray, line: Line, change: Change) -> int:
     return int(np.ceil(SLICE_WIDTH / np.sqrt(curvature)))
 
 
-# Functions that call the log-density are inlined: code with function arguments can't be cached on
-# disk (see `record_sweep`).
+# Inlined into a model's log-density, which is an argument of all that follows.
 @njit(inline="always")
 def sum_of_terms(
     log_term: Callable[..., float],
@@ -247,7 +246,7 @@ def log_density_at(
     return log_density(context, values, line.slopes, line.terms, change.n_terms, change.whole, t)
 
 
-@njit(inline="always")
+@njit
 def find_curvatures(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
@@ -287,14 +286,14 @@ def find_curvatures(
         line.slopes[row] = 0.0
         # At the end of the possible range, measure beside it.
         for middle in (2, 3, 1):
-            if np.min(around[middle - 1 : middle + 2]) > -np.inf:
+            if min(around[middle - 1], around[middle], around[middle + 1]) > -np.inf:
                 bend = 2 * around[middle] - around[middle - 1] - around[middle + 1]
                 curvatures[row] = bend / step**2
                 break
     return curvatures
 
 
-@njit(inline="always")
+@njit
 def update_line(
     log_density: Callable[..., float],
     context: tuple[Any, ...],

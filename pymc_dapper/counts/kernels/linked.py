@@ -73,10 +73,9 @@ def n_categories(linked: np.ndarray) -> int:
     return int(lines_of.py_func(linked) * (part.py_func(linked, 0).size + MOST_CHANGED))
 
 
-@njit
 def longest_line(linked: np.ndarray) -> int:
     """Return the largest number of cells in a line."""
-    return part(linked, FIRST + 1).size * 2**MOST_CHANGED
+    return part.py_func(linked, 1).size * 2**MOST_CHANGED
 
 
 @njit

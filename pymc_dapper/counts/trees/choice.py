@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep, schedule_of
-from pymc_dapper.counts.kernels.sweep import count_lines
+from pymc_dapper.counts.kernels.schedule import count_lines
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.self_check import WrittenFactors, check_gain
 from pymc_dapper.counts.reading.tree import TreeReading

@@ -1,7 +1,7 @@
 """Terms of a log-density, each of one or a few entries of linear functions."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -60,6 +60,25 @@ def terms_of(name: str, part: Part) -> Terms:
         replaced[x] = value.astype(x.type.dtype)
     [function] = rebuild([part.terms.function], replaced)
     return Terms(name, function, linear, fixed)
+
+
+def united(terms: Iterable[Terms]) -> list[Terms]:
+    """Add up terms of the same linear functions, so that fewer are evaluated."""
+    same: dict[bytes, list[Terms]] = {}
+    for each in terms:
+        arrays = [x for m in each.linear.values() for x in (m.indptr, m.indices, m.data)]
+        same.setdefault(b"|".join(x.tobytes() for x in arrays), []).append(each)
+    return [_sum(each) for each in same.values()]
+
+
+def _sum(terms: list[Terms]) -> Terms:
+    first = terms[0]
+    functions = [
+        rebuild([each.function], dict(zip(each.linear, first.linear, strict=True)))[0]
+        for each in terms
+    ]
+    fixed = {x: value for each in terms for x, value in each.fixed.items()}
+    return replace(first, function=pt.add(*functions), fixed=fixed)
 
 
 def _joined(first: sparse.csr_array, second: sparse.csr_array) -> sparse.csr_array | None:

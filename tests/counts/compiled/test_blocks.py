@@ -69,14 +69,15 @@ def test_each_set_of_directions_has_its_own_factor():
         curvatures = np.full(len(rows), 4.0)
         found.append((cells, block_moves(basis, coefficients, curvatures, table[cells])))
     schedule = with_blocks(schedule_of(Moves.none()), found)
-    entries = schedule.direction_steps, schedule.direction_cells, schedule.direction_starts
+    lines, joint = schedule.lines, schedule.joint
+    entries = lines.steps, lines.cells, lines.starts
     directions = sparse.csr_array(entries, shape=(len(entries[2]) - 1, matrix.shape[1]))
     metric = 4.0 * (matrix.T @ matrix).toarray() + np.eye(len(table)) / table**2
-    assert len(schedule.joint_starts) > AREAS
+    assert len(joint.starts) > AREAS
     first = 0
-    for k in range(len(schedule.joint_starts) - 1):
-        chosen, factor = joint_directions(schedule, k, first)[-2:]
+    for k in range(len(joint.starts) - 1):
+        chosen, factor = joint_directions(lines, joint, k, first)[-2:]
         first += factor.size
         together = directions[chosen].toarray()
         np.testing.assert_allclose(factor @ factor.T, together @ metric @ together.T, atol=1e-9)
-    assert first == len(schedule.joint_factors)
+    assert first == len(joint.factors)

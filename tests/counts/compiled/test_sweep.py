@@ -2,10 +2,17 @@
 
 import numpy as np
 import pymc as pm
+import pytest
 from scipy import sparse
 
-from pymc_dapper.counts.compiled.sweep import layout_of, schedule_of
+from pymc_dapper.counts.compiled import sweep as compiled
+from pymc_dapper.counts.compiled.op import Kinds
+from pymc_dapper.counts.compiled.sweep import compile_count_sweep, layout_of, schedule_of
+from pymc_dapper.counts.reading.known_totals import moves_of
 from pymc_dapper.counts.reading.moves import Grid, Moves
+from pymc_dapper.counts.start import Starts
+from pymc_dapper.graphs.errors import ReadingError
+from tests.counts.reading.test_linked import linked_tables
 from tests.counts.systems import read
 
 
@@ -19,18 +26,18 @@ def test_moves_are_laid_end_to_end():
         blocks=(),
     )
     schedule = schedule_of(moves)
-    assert schedule.single.tolist() == [7]
+    assert schedule.lines.single.tolist() == [7]
     # A group is a row of cells.
-    assert (schedule.grid_rows.tolist(), schedule.grid_columns.tolist()) == ([1, 1, 2], [3, 2, 2])
-    assert schedule.grid_passes.tolist() == [1, 3, 2]
-    assert schedule.grid_places.tolist() == [0, 3, 5]
-    assert schedule.place_starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10]
-    assert schedule.place_cells.tolist() == [0, 1, 2, 4, 5, 0, 1, 2, 3, 4]
-    assert schedule.direction_starts.tolist() == [0, 2, 4]
-    assert schedule.direction_cells.tolist() == [0, 2, 3, 4]
-    assert schedule.direction_steps.tolist() == [1, -2, 1, 1]
-    assert schedule.direction_lines.tolist() == [0, 1]
-    assert schedule.joint_starts.tolist() == [0]
+    assert (schedule.grids.rows.tolist(), schedule.grids.columns.tolist()) == ([1, 1, 2], [3, 2, 2])
+    assert schedule.grids.passes.tolist() == [1, 3, 2]
+    assert schedule.grids.places.tolist() == [0, 3, 5]
+    assert schedule.grids.starts.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 9, 10]
+    assert schedule.grids.cells.tolist() == [0, 1, 2, 4, 5, 0, 1, 2, 3, 4]
+    assert schedule.lines.starts.tolist() == [0, 2, 4]
+    assert schedule.lines.cells.tolist() == [0, 2, 3, 4]
+    assert schedule.lines.steps.tolist() == [1, -2, 1, 1]
+    assert schedule.lines.order.tolist() == [0, 1]
+    assert schedule.joint.starts.tolist() == [0]
 
 
 def test_linear_functions_of_a_term_stand_next_to_each_other():
@@ -47,3 +54,32 @@ def test_linear_functions_of_a_term_stand_next_to_each_other():
     matrix[structure.rows, [0, 0, 0, 1, 1, 1]] = structure.coefficients
     assert sorted(matrix[2:].tolist()) == [[1, -1], [1, 1]]
     assert matrix[:2].tolist() == [[1, 0], [0, 1]]
+
+
+@pytest.mark.parametrize("kind", ["grids", "linked"])
+def test_moves_that_a_model_lacks_are_left_out_of_the_code_only(kind, monkeypatch):
+    """Compiled with all kinds of moves, a sweep draws the same."""
+    if kind == "linked":
+        model, names = linked_tables(("ab", "bc"), n=20)
+    else:
+        names = ["x"]
+        with pm.Model() as model:
+            x = pm.Multinomial("x", n=20, p=np.full(4, 0.25))
+            pm.Normal("noisy", x, 1.0, observed=[3.0, 9.0, 5.0, 2.0])
+    reading = read(model, *names)
+    starts = Starts(reading, 50)
+    moves = moves_of(reading, starts.known)
+    assert bool(moves.linked) == (kind == "linked")
+    given = [shared.get_value() for shared in reading.data]
+    start = starts.with_known_totals(np.zeros(reading.n_cells, dtype=int), given, ReadingError)
+    outcomes = []
+    for kinds in (Kinds, lambda *_: Kinds(grids=True, linked=True, joint=True)):
+        monkeypatch.setattr(compiled, "Kinds", kinds)
+        sweep = compile_count_sweep(reading, moves)
+        counts, rng, drawn = start, np.random.default_rng(0), []
+        for _ in range(30):
+            counts = sweep(rng, counts, sweep.everywhere, given).counts
+            drawn.append(counts.tolist())
+        outcomes.append(drawn)
+    assert len({*map(tuple, outcomes[0])}) > 5
+    assert outcomes[0] == outcomes[1]

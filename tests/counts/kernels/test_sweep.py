@@ -1,6 +1,6 @@
 """The sweep over counts leaves exact conditional posteriors as they are, by enumeration."""
 
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from scipy.special import gammaln
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import choose
+from pymc_dapper.counts.kernels.exchanges import pair_cells
 from pymc_dapper.counts.kernels.joint import measure_locally, new_memory, propose
 from pymc_dapper.counts.kernels.lattice import reduce_basis
 from pymc_dapper.counts.kernels.line import (
@@ -21,18 +22,18 @@ from pymc_dapper.counts.kernels.line import (
     start_values,
     update_line,
 )
+from pymc_dapper.counts.kernels.schedule import room
 from pymc_dapper.counts.kernels.sweep import (
     SweepOutcome,
     joint_directions,
     move_jointly,
-    pair_cells,
-    plan_pass,
     sweep_counts,
 )
 from tests.counts_enumeration import (
     SWEEP,
     Model,
     connected,
+    grid,
     log_density,
     schedule,
     scripted,
@@ -135,12 +136,14 @@ def test_one_single_move_after_the_other_does_so():
 
 
 @njit
-def stale_values(log_density, context, structure, schedule, counts, curvatures, draws):
+def stale_values(
+    log_density, context, structure, lines, grids, linked, joint, room, counts, curvatures, draws
+):
     """Forget what a move does to the totals that other moves see."""
     state = State(counts.copy(), start_values(structure, counts))
     line = new_line(structure, 4)
     before = state.values.copy()
-    for cell in schedule.single:
+    for cell in lines.single:
         line.cells[0], line.steps[0] = cell, 1
         update_line(log_density, context, structure, curvatures, state, line, 1, draws)
         state.values[:] = before
@@ -232,15 +235,21 @@ def test_directions_that_depend_on_the_table_do_not():
 
 
 @njit
-def jointly(log_density, context, structure, schedule, counts, curvatures, draws):
+def jointly(
+    log_density, context, structure, lines, grids, linked, joint, room, counts, curvatures, draws
+):
     """Make no moves but these."""
     state = State(counts.copy(), start_values(structure, counts))
-    moved, gain = move_jointly(log_density, context, structure, schedule, curvatures, state, draws)
+    moved, gain = move_jointly(
+        log_density, context, structure, lines, joint, curvatures, state, draws
+    )
     return SweepOutcome(state.counts, 0.0, moved, 0.0, gain, curvatures)
 
 
 @njit
-def one_way(log_density, context, structure, schedule, counts, curvatures, draws):
+def one_way(
+    log_density, context, structure, lines, grids, linked, joint, room, counts, curvatures, draws
+):
     """Forget that the way back may be more or less probable than the way there."""
     state = State(counts.copy(), start_values(structure, counts))
     memory = new_memory(structure, counts.size)
@@ -249,7 +258,7 @@ def one_way(log_density, context, structure, schedule, counts, curvatures, draws
         log_density, context, structure, curvatures, state.values, terms, True, memory.probe,
         memory.present,
     )  # fmt: skip
-    directions = joint_directions(schedule, 0, 0)
+    directions = joint_directions(lines, joint, 0, 0)
     proposal = propose(structure, directions, state, memory, draws)
     if proposal.n_cells > 0:
         change, gain = find_change(structure, line, proposal.n_cells), 0.0
@@ -307,7 +316,9 @@ def test_a_metric_that_depends_on_the_table_does_not_either():
 
 def swept(draws, counts, context, structure, moves, curvatures):
     density = in_python(log_density)
-    return in_python(sweep_counts)(density, context, structure, moves, counts, curvatures, draws)
+    return in_python(sweep_counts)(
+        density, context, structure, *moves, room(moves), counts, curvatures, draws
+    )
 
 
 @pytest.mark.parametrize("start", [0, 199])
@@ -337,72 +348,18 @@ def test_counts_grow_to_the_largest_and_not_beyond():
         assert counts.max() <= LARGEST
 
 
-PLAN = in_python(plan_pass)
-
-
-def grid(n_rows, cells, passes):
-    """A table of known margins; or a group, if it has one row."""
-    return schedule()._replace(
-        grid_rows=np.array([n_rows]),
-        grid_columns=np.array([len(cells) // n_rows]),
-        grid_passes=np.array([passes]),
-        grid_places=np.array([0]),
-        place_starts=np.arange(len(cells) + 1),
-        place_cells=cells,
-    )
-
-
-def lines(moves, counts, seed=0):
-    """The cells of the lines of a pass."""
-    corners = np.zeros((9, 4), dtype=np.int64)
-    n = PLAN(moves, 0, np.array(counts), corners, some_draws(np.random.default_rng(seed)))
-    return corners[:n, : 2 * min(moves.grid_rows[0], 2)].tolist()
-
-
-@pytest.mark.parametrize("people", [[1, 1, 1, 1, 1], [2, 0, 0, 1, 0]])
-def test_a_pass_pairs_all_cells_of_a_group_at_random(people):
-    moves, counts = grid(1, np.arange(10, 15), passes=1), np.append(np.zeros(10, int), people)
-    drawn = [lines(moves, counts, seed) for seed in range(4_000)]
-    for pairs in drawn:
-        met = [cell for pair in pairs for cell in pair]
-        assert len(set(met)) == len(met)
-        assert all(counts[pair].any() for pair in pairs)
-    assert people[1] == 0 or all(len(pairs) == 2 for pairs in drawn)
-    # Any two of five cells are a pair in 1/5 of the passes, if there is anybody.
-    seen = [frozenset(pair) for pairs in drawn for pair in pairs]
-    for a, b in combinations(range(10, 15), 2):
-        share = 0.2 * bool(counts[a] + counts[b])
-        found = seen.count(frozenset((a, b))) / 4_000
-        assert abs(found - share) <= 4.5 * np.sqrt(share * (1 - share) / 4_000)
-
-
-def test_a_pass_over_a_grid_swaps_each_cell_once():
-    moves, change = grid(2, np.arange(6), passes=1), np.zeros(6, dtype=int)
-    [swap] = lines(moves, np.ones(6, dtype=int))
-    change[swap] = [1, -1, -1, 1]
-    table = change.reshape(2, 3)
-    assert np.all(table.sum(axis=0) == 0)
-    assert np.all(table.sum(axis=1) == 0)
-    assert np.abs(table).sum() == 4
-
-
-def test_swaps_are_left_out_if_there_is_nobody_to_swap():
-    moves = grid(2, np.arange(4), passes=1)
-    for counts in product(range(2), repeat=4):
-        able = counts[0] * counts[3] + counts[1] * counts[2] > 0
-        assert len(lines(moves, counts)) == able
-
-
 @njit
-def chosen_early(log_density, context, structure, schedule, counts, curvatures, draws):
+def chosen_early(
+    log_density, context, structure, lines, grids, linked, joint, room, counts, curvatures, draws
+):
     """Leave out pairs without people at the start of the sweep, though cells move before."""
     state = State(counts.copy(), start_values(structure, counts))
     line, corners = new_line(structure, 4), np.empty((2, 4), dtype=np.int64)
-    n_pairs = pair_cells(schedule.place_cells, counts, corners, draws)
-    for k in range(schedule.single.size + n_pairs):
-        n_cells = 1 if k < schedule.single.size else 2
+    n_pairs = pair_cells(grids.cells, counts, corners, draws)
+    for k in range(lines.single.size + n_pairs):
+        n_cells = 1 if k < lines.single.size else 2
         for i in range(n_cells):
-            line.cells[i] = schedule.single[k] if n_cells == 1 else corners[k - 1, i]
+            line.cells[i] = lines.single[k] if n_cells == 1 else corners[k - 1, i]
             line.steps[i] = 1 - 2 * i
         update_line(log_density, context, structure, curvatures, state, line, n_cells, draws)
     return SweepOutcome(state.counts, 0.0, 0, 0.0, 0.0, curvatures)
@@ -414,7 +371,7 @@ def test_pairs_without_people_are_left_out_when_their_turn_comes():
     cells = [np.array([0.0, -0.4]), np.array([-0.3, -0.1])]
     model = Model([[1, 0], [0, 1], [1, 1]], [*cells, total])
     posterior = normalised([cells[0][x] + cells[1][y] + total[x + y] for x, y in tables])
-    moves = grid(1, np.arange(2), passes=1)._replace(single=np.array([0]))
+    moves = grid(1, np.arange(2), passes=1)._replace(lines=schedule(single=[0]).lines)
     exactly, early = (
         model.matrix(tables, moves, [1.0] * 3, kernel) for kernel in (SWEEP, scripted(chosen_early))
     )
