@@ -128,6 +128,24 @@ def chain_of_answers(n=500, scale=6.0):
     return model
 
 
+def conditional_tables(n=1000, k=4, scale=10.0):
+    """Three columns, each of a table of probabilities by the one before, from counts of pairs."""
+    rng = np.random.default_rng(3)
+    data = rng.integers(k, size=(3, n))
+    with pm.Model() as model:
+        p = [pm.Dirichlet(f"p{c}", np.ones((k, k) if c else k)) for c in range(3)]
+        x = [pm.Categorical("x0", p[0], shape=n)]
+        x += [pm.Categorical("x1", p[1][x[0]], shape=n)]
+        x += [pm.Categorical("x2", p[2][x[1]], shape=n)]
+        for c in (0, 1):
+            table = np.bincount(k * data[c] + data[c + 1], minlength=k * k).reshape(k, k)
+            counted = pmd.statistics.cross_counts(x[c], x[c + 1], k, k)
+            pmd.LaplaceMechanism(scale).potential(
+                f"t{c}", counted, released=noisy(table, scale, rng)
+            )
+    return model
+
+
 def six_symptoms(n=600, scale=8.0):
     """Six yes-no columns of two latent classes, from the noisy counts of all pairs.
 
@@ -305,8 +323,8 @@ UNTUNED = {
     x.__name__: x
     for x in (
         regression_on_four, sums_by_region, zero_inflated, heavy_tails, chain_of_answers,
-        six_symptoms, rates_of_areas, answers_by_age, two_way, incomes, abilities, rows_of_a_table,
-        uneven_columns, graphical_columns, rounded_and_suppressed,
+        conditional_tables, six_symptoms, rates_of_areas, answers_by_age, two_way, incomes,
+        abilities, rows_of_a_table, uneven_columns, graphical_columns, rounded_and_suppressed,
     )
 }  # fmt: skip
 
