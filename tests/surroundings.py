@@ -8,14 +8,12 @@ import pytest
 from pytensor.compile import mode
 
 from pymc_dapper import DapperStep, InterweaveStep, SizeStep, garbage
-from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.conjugacy import families, rules
 from pymc_dapper.conjugacy import step as conjugate
 from pymc_dapper.counts import step as counts
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.schedule import Packed
 from pymc_dapper.counts.start import Starts
-from pymc_dapper.interweaving.compiled.counts import CountNoise, CountQuantile
 from pymc_dapper.marginalised.step import MarginalisedStep
 from pymc_dapper.steps import conditional_nuts
 from tests.as_written import AS_WRITTEN
@@ -23,8 +21,6 @@ from tests.evaluated_in_python import evaluated_in_python
 
 # To rewrite a graph takes longer than a few evaluations of it.
 mode.FAST_COMPILE = mode.predefined_modes["FAST_COMPILE"] = AS_WRITTEN
-for op in (CountNoise, CountQuantile):  # numba would take a second, in each process
-    op.impl = staticmethod(in_python(op.kernel()))
 # Variables of graphs don't note where they were made.
 pytensor.config.traceback__limit = 0
 # As within one call of `pmd.sample`: tests/conftest.py says when garbage is searched for.

@@ -64,10 +64,10 @@ def terms_of(name: str, part: Part) -> Terms:
 
 def united(terms: Iterable[Terms]) -> list[Terms]:
     """Add up terms of the same linear functions, so that fewer are evaluated."""
-    same: dict[bytes, list[Terms]] = {}
+    same: dict[tuple[bytes, ...], list[Terms]] = {}
     for each in terms:
         arrays = [x for m in each.linear.values() for x in (m.indptr, m.indices, m.data)]
-        same.setdefault(b"|".join(x.tobytes() for x in arrays), []).append(each)
+        same.setdefault(tuple(x.tobytes() for x in arrays), []).append(each)
     return [_sum(each) for each in same.values()]
 
 

@@ -61,10 +61,19 @@ def functions_in_python() -> kernels.OfCounts:
     return kernels.OfCounts(*map(in_python, made))
 
 
+COMPILED_AFTER = 20_000
+"""Counts that take Python as long as to compile a kernel."""
+
+
 class _OfCounts(ScalarOp):
-    """A scalar function of this module's kernels."""
+    """A scalar function of this module's kernels.
+
+    Checks of a model evaluate it in Python; those of many counts have it compiled.
+    """
 
     name_of_kernel: ClassVar[str]
+    evaluated: ClassVar[int] = 0
+    """How many counts were evaluated in Python."""
     nanoseconds: ClassVar[float]
     """Cost of a count of tens of thousands, for `graphs.costs`."""
     output_types_preference = staticmethod(upgrade_to_float64)
@@ -75,6 +84,9 @@ class _OfCounts(ScalarOp):
         return getattr(functions(), cls.name_of_kernel)
 
     def impl(self, *inputs: float) -> float:
+        if type(self).evaluated >= COMPILED_AFTER:
+            return kept_on_disk(self.kernel())(*inputs)
+        type(self).evaluated += 1
         return getattr(functions_in_python(), self.name_of_kernel)(*inputs)
 
 

@@ -8,6 +8,7 @@ import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
+from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.interweaving.compiled import counts
 from pymc_dapper.interweaving.kernels.cdf_of_counts import BINOMIAL, NEGATIVE_BINOMIAL, POISSON
 from pymc_dapper.interweaving.reading.maps import record_map
@@ -53,10 +54,22 @@ def test_kernels_are_compiled_for_double_precision_only(family):
     ("law", "expected"),
     [((POISSON, 900.0, 0.0), stats.poisson(900)), ((BINOMIAL, 1e6, 0.3), stats.binom(10**6, 0.3))],
 )
-def test_python_evaluates_the_kernel(law, expected):
+@pytest.mark.parametrize("many", [False, True], ids=["in Python", "compiled"])
+def test_a_kernel_is_evaluated_in_python_until_many_counts_were(law, expected, many, monkeypatch):
+    calls = []
+
+    def counted(kernel):
+        calls.append(kernel)
+        return kept_on_disk(kernel)
+
+    monkeypatch.setattr(counts, "kept_on_disk", counted)
+    monkeypatch.setattr(counts, "COMPILED_AFTER", 2)
+    monkeypatch.setattr(counts.CountNoise, "evaluated", 2 if many else 0)
     k = np.floor(expected.mean())
     found = counts.CountNoise().impl(k, 0.5, *law)
     assert found == pytest.approx((expected.cdf(k - 1) + expected.cdf(k)) / 2, rel=1e-10)
+    assert len(calls) == many
+    assert counts.CountNoise.evaluated == (2 if many else 1)
 
 
 def test_python_finds_what_the_compiled_kernel_finds():
