@@ -284,7 +284,9 @@ def find_curvatures(
         for k in range(5):
             around[k] = log_density_at(log_density, context, values, line, change, k - 2)
         line.slopes[row] = 0.0
-        # At the end of the possible range, measure beside it.
+        # At the end of the possible range, measure beside it. If no three in a row are possible,
+        # the range is a few steps wide.
+        curvatures[row] = 1 / step**2 if around[2] > -np.inf else 0.0
         for middle in (2, 3, 1):
             if min(around[middle - 1], around[middle], around[middle + 1]) > -np.inf:
                 bend = 2 * around[middle] - around[middle - 1] - around[middle + 1]
