@@ -14,6 +14,7 @@ from pymc_dapper.counts.start import Starts
 from pymc_dapper.graphs.errors import ReadingError
 from tests.counts.reading.test_linked import linked_tables
 from tests.counts.systems import read
+from tests.evaluated_in_python import evaluated_in_python
 
 
 def test_moves_are_laid_end_to_end():
@@ -58,7 +59,7 @@ def test_linear_functions_of_a_term_stand_next_to_each_other():
 
 @pytest.mark.parametrize("kind", ["grids", "linked"])
 def test_moves_that_a_model_lacks_are_left_out_of_the_code_only(kind, monkeypatch):
-    """Compiled with all kinds of moves, a sweep draws the same."""
+    """With all kinds of moves in its code, a sweep draws the same."""
     if kind == "linked":
         model, names = linked_tables(("ab", "bc"), n=20)
     else:
@@ -75,11 +76,12 @@ def test_moves_that_a_model_lacks_are_left_out_of_the_code_only(kind, monkeypatc
     outcomes = []
     for kinds in (Kinds, lambda *_: Kinds(grids=True, linked=True, joint=True)):
         monkeypatch.setattr(compiled, "Kinds", kinds)
-        sweep = compile_count_sweep(reading, moves)
-        counts, rng, drawn = start, np.random.default_rng(0), []
-        for _ in range(30):
-            counts = sweep(rng, counts, sweep.everywhere, given).counts
-            drawn.append(counts.tolist())
+        with evaluated_in_python():
+            sweep = compile_count_sweep(reading, moves)
+            counts, rng, drawn = start, np.random.default_rng(0), []
+            for _ in range(30):
+                counts = sweep(rng, counts, sweep.everywhere, given).counts
+                drawn.append(counts.tolist())
         outcomes.append(drawn)
     assert len({*map(tuple, outcomes[0])}) > 5
     assert outcomes[0] == outcomes[1]
