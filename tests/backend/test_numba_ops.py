@@ -33,6 +33,10 @@ OF_NUMBERS = {
 }
 
 
+def called_with_two(function):
+    return numba_njit(lambda x, k: function(x, k), final_function=True)
+
+
 @pytest.mark.parametrize("plain", [False, True], ids=["accelerated", "plain"])
 @pytest.mark.parametrize("name", OF_NUMBERS)
 def test_a_scalar_operation_has_the_values_that_python_finds(name, plain, monkeypatch):
@@ -40,8 +44,7 @@ def test_a_scalar_operation_has_the_values_that_python_finds(name, plain, monkey
         monkeypatch.setattr(accelerate, "whole_graphs", lambda: None)
     for output in OF_NUMBERS[name]:
         op = Composite([X, K], [ps.cast(output, "float64")])
-        function = function_of(op)
-        called = numba_njit(lambda x, k: function(x, k), final_function=True)  # noqa: B023
+        called = called_with_two(function_of(op))
         for x in np.array([0.0, 0.3, 2.0, 7.5]):
             for k in np.array([0, 1, 4]):
                 assert called(x, k) == pytest.approx(op.impl(x, k), rel=1e-14)

@@ -193,17 +193,16 @@ def sweep_counts(
     gain, n_moved, n_able = 0.0, 0, 0
     for g in range(-1, n_grids + 1):
         of_grid, n_passes = 0 <= g < n_grids, 1
-        if grids is not None:
-            n_passes = grids.passes[g] if of_grid else 1
+        if grids is not None and of_grid:
+            n_passes = grids.passes[g]
         for _ in range(n_passes):
             n_lines = lines.single.size if g < 0 else n_last
             if grids is not None and of_grid:
                 n_lines = plan_exchanges(grids, g, state.counts, corners, draws)
             for k in range(n_lines):
-                n_cells = 0
                 if grids is not None and of_grid:
                     n_cells = set_exchange(grids, g, corners[k], line)
-                if not of_grid:
+                else:
                     n_cells = set_line(lines, linked, g, k, line, draws)
                 status, gained = update_line(
                     log_density, context, structure, curvatures, state, line, n_cells, draws

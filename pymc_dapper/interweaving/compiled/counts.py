@@ -62,7 +62,7 @@ def functions_in_python() -> kernels.OfCounts:
 
 
 COMPILED_AFTER = 20_000
-"""Counts that take Python as long as to compile a kernel."""
+"""Python takes as long for so many counts as numba takes to compile a kernel."""
 
 
 class _OfCounts(ScalarOp):
