@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.arrays import int64
+
 LOVASZ = 0.75
 """How much shorter a vector must be to be swapped forward; the usual choice."""
 MAX_VISITS = 1_000
@@ -28,9 +30,12 @@ def _orthogonalise(
 @njit(cache=True)
 def _subtract(basis: np.ndarray, products: np.ndarray, k: int, j: int, times: float) -> None:
     """Subtract a whole multiple of one vector from another."""
-    basis[k] -= np.int64(times) * basis[j]
-    products[k] -= times * products[j]
-    products[:, k] -= times * products[:, j]
+    for i in range(basis.shape[1]):
+        basis[k, i] -= np.int64(times) * basis[j, i]
+    for i in range(products.shape[0]):
+        products[k, i] -= times * products[j, i]
+    for i in range(products.shape[0]):
+        products[i, k] -= times * products[i, j]
 
 
 @njit(cache=True)
@@ -44,7 +49,6 @@ def _swap(basis: np.ndarray, products: np.ndarray, k: int) -> None:
         products[i, k], products[i, k - 1] = products[i, k - 1], products[i, k]
 
 
-@njit(cache=True)
 def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
     """Find a basis of the same lattice whose vectors are short and nearly orthogonal.
 
@@ -67,11 +71,17 @@ def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
     coefficients. Mathematische Annalen 261.
     """
     basis = basis.copy()
-    n = basis.shape[0]
     vectors = basis.astype(np.float64)
-    products = vectors @ metric @ vectors.T
+    _reduce(basis, vectors @ metric @ vectors.T)
+    return basis
+
+
+@njit(cache=True)
+def _reduce(basis: np.ndarray, products: np.ndarray) -> None:
+    """Reduce a basis in place, given the products of its vectors."""
+    n = basis.shape[0]
     shares, squares, inner = np.zeros((n, n)), np.zeros(n), np.zeros(n)
-    k = 0
+    k = int64(0)
     for _ in range(MAX_VISITS * n):
         if k == n:
             break
@@ -82,7 +92,8 @@ def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
             if times != 0.0:
                 changed = True
                 _subtract(basis, products, k, j, times)
-                shares[k, : j + 1] -= times * shares[j, : j + 1]
+                for i in range(j):
+                    shares[k, i] -= times * shares[j, i]
                 shares[k, j] -= times
         if changed:
             continue  # again, with the present products
@@ -91,4 +102,3 @@ def reduce_basis(basis: np.ndarray, metric: np.ndarray) -> np.ndarray:
         else:
             _swap(basis, products, k)
             k -= 1
-    return basis

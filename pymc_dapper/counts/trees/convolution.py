@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.arrays import copy_into
+
 
 @njit(fastmath={"reassoc", "contract", "nsz"})
 def convolve(a: np.ndarray, b: np.ndarray, first: int, out: np.ndarray) -> None:
@@ -16,7 +18,7 @@ def convolve(a: np.ndarray, b: np.ndarray, first: int, out: np.ndarray) -> None:
     # Four overlapping rows are added at once: the sum is loaded and stored once. Beyond the ends of
     # both arrays are zeros.
     padded, factors = np.zeros(b.size + 6), np.zeros(4)
-    padded[3 : b.size + 3] = b
+    copy_into(padded, 3, b)
     end = min(a.size, first + out.size)
     for i in range(max(0, first - b.size + 1), end, 4):
         for k in range(4):

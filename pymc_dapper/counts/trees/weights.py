@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.nodes import Nodes
+from pymc_dapper.kernels.arrays import copy_into
 
 NONE, EXACT, DISCRETE_GAUSSIAN, DISCRETE_LAPLACE, GAUSSIAN, LAPLACE, TABLE = range(7)
 """Kinds of noise. Of NONE nothing was released; EXACT is an invariant."""
@@ -66,7 +67,7 @@ def log_noise_weights(nodes: Nodes, i: int, lowest: int, logs: np.ndarray) -> fl
     if noise == TABLE:
         table = int(released)
         begin = nodes.table_starts[table] + lowest - nodes.table_lowest[table]
-        logs[:] = nodes.tables[begin : begin + logs.size]
+        copy_into(logs, 0, nodes.tables[begin : begin + logs.size])
         return logs.max()
     if noise in (DISCRETE_GAUSSIAN, GAUSSIAN):
         for j in range(logs.size):
@@ -106,7 +107,7 @@ def log_priors(nodes: Nodes, i: int, lowest: int, logs: np.ndarray) -> None:
     if nodes.prior[i] == OF_TABLE:
         table = int(nodes.first[i])
         begin = nodes.table_starts[table] + lowest - nodes.table_lowest[table]
-        logs[:] = nodes.tables[begin : begin + logs.size]
+        copy_into(logs, 0, nodes.tables[begin : begin + logs.size])
         return
     for j in range(logs.size):
         logs[j] = log_prior(nodes, i, lowest + j)
