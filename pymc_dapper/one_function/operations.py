@@ -51,6 +51,7 @@ from pymc_dapper.one_function.values import (
     of_terms,
     parts,
     place,
+    read,
     shifted,
     single,
     view,
@@ -299,13 +300,21 @@ def _product(code: Code, lengths: list[Length]) -> Length:
 
 
 def _flat(code: Code, x: Value) -> Value:
-    """Write all entries into a vector."""
+    """Take all entries as a vector. They are written in loops over the array's own axes."""
     size = _product(code, list(x.shape))
-    name = empty(code, [size], x.dtype)
-    with loops(code, x.shape) as index:
-        entry = x.entry(index)
-        code.add(f"{place(name, [number_of(code, index, x.shape)])} = {entry.text}")
-    return in_memory(code, name, x.dtype, [size])
+    flat = Value(code, x.dtype, [size], lambda index: read(code, flat.store(), index))
+
+    def write(name: str, first: Index) -> None:
+        if flat.stored is not None:
+            Value.write(flat, name, first)
+            return
+        with loops(code, x.shape) as index:
+            entry = x.entry(index)
+            at = shifted(code, number_of(code, index, x.shape), first[0])
+            code.add(f"{place(name, [at])} = {entry.text}")
+
+    flat.write = write  # type: ignore[method-assign]
+    return flat
 
 
 # Indexing -----------------------------------------------------------------------------------------

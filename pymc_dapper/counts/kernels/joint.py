@@ -21,8 +21,9 @@ from pymc_dapper.counts.kernels.line import (
     LARGEST,
     Change,
     Line,
+    Linear,
     State,
-    Structure,
+    count_terms,
     forget_change,
     log_density_at,
     new_line,
@@ -71,6 +72,8 @@ class Memory(NamedTuple):
     """At the present and at the proposed table; equal between updates."""
     place: np.ndarray
     """Int64, shape (number of cells,): each cell's place in the line; -1 between updates."""
+    first: np.ndarray
+    """Int64, shape (number of terms,): the first linear function of each term."""
 
 
 class Proposal(NamedTuple):
@@ -85,15 +88,20 @@ class Proposal(NamedTuple):
 
 
 @njit
-def new_memory(structure: Structure, n_cells: int) -> Memory:
+def new_memory(structure: Linear, n_cells: int) -> Memory:
     """Allocate working memory."""
-    n_values, n_terms = structure.terms.size, structure.kinds.size
+    n_values, n_terms = structure.terms.size, count_terms(structure)
+    first = np.zeros(n_terms, dtype=np.int64)
+    for row in range(n_values - 1, -1, -1):
+        if structure.terms[row] >= 0:
+            first[structure.terms[row]] = row
     return Memory(
         new_line(structure, n_cells),
         new_line(structure, 1),
         LocalDensity(np.zeros(n_terms + 1), np.zeros(n_values)),
         LocalDensity(np.zeros(n_terms + 1), np.zeros(n_values)),
         np.full(n_cells, -1, dtype=np.int64),
+        first,
     )
 
 
@@ -101,13 +109,12 @@ def new_memory(structure: Structure, n_cells: int) -> Memory:
 def measure_locally(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    structure: Structure,
+    structure: Linear,
     curvatures: np.ndarray,
     values: np.ndarray,
     terms: np.ndarray,
     whole: bool,
-    probe: Line,
-    near: LocalDensity,
+    memory: Memory,
 ) -> None:
     """Compute terms of the log-density at a table, and their slopes.
 
@@ -121,20 +128,20 @@ def measure_locally(
         The terms.
     whole : bool
         Whether to evaluate the part without terms, too. Its slopes aren't measured.
-    probe : Line
-        Working memory.
-    near : LocalDensity
-        Overwritten with the results; other terms stay unchanged.
+    memory : Memory
+        Working memory. The results are written to ``reached``; other terms stay unchanged.
     """
+    probe, near = memory.probe, memory.reached
     for i in range(terms.size + int(whole)):
-        term, n_rows = structure.kinds.size, 0
+        term, first, n_rows = memory.first.size, 0, 0
         if i < terms.size:
             term = terms[i]
-            n_rows = rows_of(structure, term)
+            first = memory.first[term]
+            n_rows = rows_of(structure, first)
         probe.terms[0] = term
         only = Change(0, int(n_rows > 0), n_rows == 0)
         for k in range(max(1, n_rows)):
-            row = structure.first[term] + k if n_rows else 0
+            row = first + k
             for t in (0, 1, -1):
                 probe.slopes[row] = 1.0 if n_rows else 0.0
                 density = log_density_at(log_density, context, values, probe, only, t)
@@ -151,29 +158,29 @@ def measure_locally(
 
 
 @njit
-def rows_of(structure: Structure, term: int) -> int:
-    """Return the number of a term's linear functions, which are adjacent."""
-    n_rows, first = 0, structure.first[term]
-    while first + n_rows < structure.terms.size and structure.terms[first + n_rows] == term:
+def rows_of(structure: Linear, first: int) -> int:
+    """Return the number of a term's linear functions, which are adjacent, from the first on."""
+    n_rows, terms = 1, structure.terms
+    while first + n_rows < terms.size and terms[first + n_rows] == terms[first]:
         n_rows += 1
     return n_rows
 
 
 @njit
 def copy_terms(
-    structure: Structure, terms: np.ndarray, source: LocalDensity, to: LocalDensity
+    structure: Linear, memory: Memory, terms: np.ndarray, source: LocalDensity, to: LocalDensity
 ) -> None:
     """Copy the results for some terms, and for the part evaluated as a whole."""
     to.densities[-1] = source.densities[-1]
     for term in terms:
         to.densities[term] = source.densities[term]
-        first = structure.first[term]
-        stop = first + rows_of(structure, term)
+        first = memory.first[term]
+        stop = first + rows_of(structure, first)
         copy_into(to.slopes, first, source.slopes[first:stop])
 
 
 @njit
-def slopes_along(structure: Structure, directions: Directions, slopes: np.ndarray) -> np.ndarray:
+def slopes_along(structure: Linear, directions: Directions, slopes: np.ndarray) -> np.ndarray:
     """Compute the slope of the log-density along each direction that moves."""
     along = np.zeros(directions.chosen.size)
     for k in range(along.size):
@@ -270,7 +277,7 @@ def combine(directions: Directions, numbers: np.ndarray, counts: np.ndarray, mem
 
 @njit
 def propose(
-    structure: Structure, directions: Directions, state: State, memory: Memory, draws: Any
+    structure: Linear, directions: Directions, state: State, memory: Memory, draws: Any
 ) -> Proposal:
     """Propose numbers of steps along several directions.
 
@@ -291,7 +298,7 @@ def propose(
 
 @njit
 def decide(
-    structure: Structure,
+    structure: Linear,
     directions: Directions,
     proposal: Proposal,
     change: Change,
@@ -335,10 +342,10 @@ def decide(
     if status == 1:
         for i in range(proposal.n_cells):
             state.counts[line.cells[i]] += line.steps[i]
-        copy_terms(structure, terms, reached, present)
+        copy_terms(structure, memory, terms, reached, present)
     else:
         for i in range(change.n_rows):
             state.values[line.rows[i]] -= line.slopes[line.rows[i]]
-        copy_terms(structure, terms, present, reached)
+        copy_terms(structure, memory, terms, present, reached)
     forget_change(line, change)
     return status, gain if status == 1 else 0.0

@@ -31,8 +31,11 @@ LARGEST = 2**53
 """Largest count: float64 isn't exact beyond it, and sums could overflow."""
 
 
-class Structure(NamedTuple):
-    """The linear functions and terms of the log-density; all fixed."""
+class Linear(NamedTuple):
+    """The linear functions that the log-density sees; all fixed.
+
+    Kernels need only these fields of :class:`Structure`: each array takes time to compile.
+    """
 
     starts: np.ndarray
     """Int64, shape (number of cells + 1,): the start of each cell's column in ``rows`` and
@@ -44,6 +47,16 @@ class Structure(NamedTuple):
     terms: np.ndarray
     """Int64, shape (number of linear functions,): the term of each linear function; -1 for the part
     evaluated as a whole."""
+
+
+class Structure(NamedTuple):
+    """The linear functions and terms of the log-density; all fixed."""
+
+    starts: np.ndarray
+    rows: np.ndarray
+    coefficients: np.ndarray
+    terms: np.ndarray
+    """As in :class:`Linear`."""
     kinds: np.ndarray
     """Int64, shape (number of terms,): the function of each term."""
     first: np.ndarray
@@ -91,9 +104,18 @@ class Change(NamedTuple):
 
 
 @njit
-def new_line(structure: Structure, max_cells: int) -> Line:
+def count_terms(structure: Linear) -> int:
+    """Return the number of terms."""
+    n_terms = 0
+    for term in structure.terms:
+        n_terms = max(n_terms, term + 1)
+    return n_terms
+
+
+@njit
+def new_line(structure: Linear, max_cells: int) -> Line:
     """Allocate working memory for lines of up to ``max_cells`` cells."""
-    n_values, n_terms = structure.terms.size, structure.kinds.size
+    n_values, n_terms = structure.terms.size, count_terms(structure)
     return Line(
         np.empty(max_cells, dtype=np.int64),
         np.empty(max_cells, dtype=np.int64),
@@ -106,7 +128,7 @@ def new_line(structure: Structure, max_cells: int) -> Line:
 
 
 @njit
-def start_values(structure: Structure, counts: np.ndarray) -> np.ndarray:
+def start_values(structure: Linear, counts: np.ndarray) -> np.ndarray:
     """Compute the linear functions of a table."""
     values = np.zeros(structure.terms.size)
     for cell in range(counts.size):
@@ -116,7 +138,7 @@ def start_values(structure: Structure, counts: np.ndarray) -> np.ndarray:
 
 
 @njit
-def find_change(structure: Structure, line: Line, n_cells: int) -> Change:
+def find_change(structure: Linear, line: Line, n_cells: int) -> Change:
     """Find the terms that change along the line of the first ``n_cells`` cells of ``line``."""
     n_rows = 0
     for i in range(n_cells):
@@ -250,7 +272,7 @@ def log_density_at(
 def find_curvatures(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    structure: Structure,
+    structure: Linear,
     values: np.ndarray,
     line: Line,
 ) -> np.ndarray:
@@ -299,7 +321,7 @@ def find_curvatures(
 def update_line(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    structure: Structure,
+    structure: Linear,
     curvatures: np.ndarray,
     state: State,
     line: Line,
@@ -314,8 +336,8 @@ def update_line(
         As in :func:`log_density_at`.
     context : tuple of ndarray
         Inputs of the log-density besides the counts.
-    structure : Structure
-        Linear functions and terms of the log-density.
+    structure : Linear
+        Linear functions, and their terms.
     curvatures : ndarray of float64, shape (number of linear functions,)
         Approximate curvature of the terms. It must not depend on the present table.
     state : State

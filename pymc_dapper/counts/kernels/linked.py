@@ -87,9 +87,11 @@ def set_linked_line(linked: np.ndarray, k: int, line: Line, draws: Any) -> int:
     """
     sizes, starts = part(linked, FIRST), part(linked, FIRST + 1)
     strides = part(linked, FIRST + 2)
+    sets = part(linked, FIRST + 3)
     category, by = np.full(sizes.size, -1), np.zeros(sizes.size, dtype=np.int64)
     n_changed, at_once, n_cells = 0, False, 0
-    for entry in part(linked, FIRST + 3)[k * MOST_CHANGED : (k + 1) * MOST_CHANGED]:
+    for i in range(k * MOST_CHANGED, (k + 1) * MOST_CHANGED):
+        entry = sets[i]
         if entry == NONE:
             continue
         at_once = entry < NONE

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from pymc_dapper.counts.kernels.line import Structure
+from pymc_dapper.counts.kernels.line import Linear, Structure
 from pymc_dapper.counts.kernels.linked import (
     FIRST,
     lines_of,
@@ -131,12 +131,12 @@ def terms_of(integers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @njit
-def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Structure, Lines, np.ndarray]:
-    """Return structure, fixed lines and curvatures from packed arrays."""
+def unpack(integers: np.ndarray, numbers: np.ndarray) -> tuple[Linear, Lines, np.ndarray]:
+    """Return linear functions, fixed lines and curvatures from packed arrays."""
     i, k, starts = integers, LINES, part(integers, NUMBERS)
     coefficients = numbers[starts[0] : starts[1]]
     places = part(i, FIRST), part(i, FIRST + 1)
-    structure = Structure(*places, coefficients, part(i, FIRST + 2), *terms_of(i))
+    structure = Linear(*places, coefficients, part(i, FIRST + 2))
     lines = Lines(part(i, k), part(i, k + 1), part(i, k + 2), part(i, k + 3), part(i, k + 4))
     return structure, lines, numbers[starts[2] : starts[3]]
 

@@ -18,8 +18,9 @@ from pymc_dapper.counts.kernels.joint import (
 from pymc_dapper.counts.kernels.line import (
     Change,
     Line,
+    Linear,
     State,
-    Structure,
+    count_terms,
     find_change,
     find_curvatures,
     log_density_at,
@@ -71,7 +72,7 @@ def set_line(
 def move_jointly(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    structure: Structure,
+    structure: Linear,
     lines: Lines,
     joint: Joint,
     curvatures: np.ndarray,
@@ -98,7 +99,7 @@ def move_jointly(
     """
     memory = new_memory(structure, state.counts.size)
     gain, n_moved = 0.0, 0
-    terms, whole = numbered(structure.kinds.size), True
+    terms, whole = numbered(count_terms(structure)), True
     n_joint, first = joint.starts.size - 1, 0
     for k in range(n_joint + 1 if n_joint else 0):
         # The first pass only evaluates the present table.
@@ -114,11 +115,10 @@ def move_jointly(
                 row = memory.line.rows[i]
                 state.values[row] += memory.line.slopes[row]
         measure_locally(
-            log_density, context, structure, curvatures, state.values, terms, whole, memory.probe,
-            memory.reached,
-        )  # fmt: skip
+            log_density, context, structure, curvatures, state.values, terms, whole, memory
+        )
         if k == 0:
-            copy_terms(structure, terms, memory.reached, memory.present)
+            copy_terms(structure, memory, terms, memory.reached, memory.present)
         else:
             status, gained = decide(structure, directions, proposal, change, state, memory, draws)
             gain += gained
@@ -144,7 +144,7 @@ def joint_directions(lines: Lines, joint: Joint, k: int, first: int) -> Directio
 def sweep_counts(
     log_density: Callable[..., float],
     context: tuple[Any, ...],
-    structure: Structure,
+    structure: Linear,
     lines: Lines,
     grids: Grids | None,
     linked: np.ndarray | None,

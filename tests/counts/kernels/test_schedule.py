@@ -29,8 +29,11 @@ def test_each_kind_is_found_again():
         found,
     )
     for one, other in zip(kinds, (moves.lines, moves.grids, moves.joint, structure), strict=True):
-        for name, array in other._asdict().items():
-            np.testing.assert_array_equal(getattr(one, name), array, err_msg=name)
+        for name, array in one._asdict().items():
+            np.testing.assert_array_equal(array, getattr(other, name), err_msg=name)
+    terms = packing.terms_of(arrays.integers)
+    for one, name in zip(terms, ("kinds", "first", "contexts"), strict=True):
+        np.testing.assert_array_equal(one, getattr(structure, name), err_msg=name)
     np.testing.assert_array_equal(packing.unpack_linked(*arrays), moves.linked)
     np.testing.assert_array_equal(curvatures, [0.5, 0.7])
     assert packing.none(*arrays) is None

@@ -11,11 +11,12 @@ from scipy.special import gammaln
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.kernels.draws import choose
 from pymc_dapper.counts.kernels.exchanges import pair_cells
-from pymc_dapper.counts.kernels.joint import measure_locally, new_memory, propose
+from pymc_dapper.counts.kernels.joint import copy_terms, measure_locally, new_memory, propose
 from pymc_dapper.counts.kernels.lattice import reduce_basis
 from pymc_dapper.counts.kernels.line import (
     LARGEST,
     State,
+    count_terms,
     find_change,
     log_density_at,
     new_line,
@@ -253,11 +254,9 @@ def one_way(
     """Forget that the way back may be more or less probable than the way there."""
     state = State(counts.copy(), start_values(structure, counts))
     memory = new_memory(structure, counts.size)
-    terms, line = np.arange(structure.kinds.size), memory.line
-    measure_locally(
-        log_density, context, structure, curvatures, state.values, terms, True, memory.probe,
-        memory.present,
-    )  # fmt: skip
+    terms, line = np.arange(count_terms(structure)), memory.line
+    measure_locally(log_density, context, structure, curvatures, state.values, terms, True, memory)
+    copy_terms(structure, memory, terms, memory.reached, memory.present)
     directions = joint_directions(lines, joint, 0, 0)
     proposal = propose(structure, directions, state, memory, draws)
     if proposal.n_cells > 0:
