@@ -240,6 +240,20 @@ def by_regressions(problem, wanted, chains=2, tune=300, draws=1_800):
     return sampled(pmd.microdata.regressions, problem, wanted, chains, tune, draws)
 
 
+def by_graphical(problem, wanted, pairs, chains=2, tune=500, draws=1_000):
+    """Draws of tables of people, from what is likely given these pairs alone."""
+    known = dict(zip(problem.pairs, problem.released, strict=True))
+    given = release(problem.sizes, {at: known[at] for at in pairs}, problem.sigma)
+    began = process_time()
+    with pmd.microdata.graphical(given, n=problem.n):
+        idata = pmd.sample(draws, tune=tune, chains=chains, cores=1, random_seed=1)
+    found = {}
+    for at in wanted:
+        shares = pmd.microdata.shares(idata, [str(c) for c in at]).values
+        found[at] = problem.n * shares.reshape(-1, *shares.shape[2:])
+    return found, process_time() - began
+
+
 def of_adult(path, triples=40, seed=1, chains=2, **options):
     """Rows of the table: for each way, errors of pairs and of 3-way margins, and coverage."""
     problem, people = adult(path), people_of(path)
@@ -275,16 +289,21 @@ def of_adult(path, triples=40, seed=1, chains=2, **options):
     independent = {at: n * product_of([alone[c] for c in at]) for at in wanted}
     yield row("a table released with this noise", noisy, "", None)
     yield row("columns as if independent", independent, "", None)
-    yield row("private-pgm, a tree", *pgm(tree(strength, len(sizes))))
+    edges = [tuple(sorted(at)) for at in tree(strength, len(sizes))]
+    yield row("private-pgm, a tree", *pgm(edges))
     yield row("private-pgm, up to 5 MB", *pgm(strongest, 5))
     yield row("mbi's mixture of 100 products", *pgm(pairs, "mixture"))
-    ways = {f"`latent_classes`, {CLASSES}": by_classes, "`regressions`": by_regressions}
-    for way, draw in ways.items():
+    ways = {
+        "`graphical`, a tree": (partial(by_graphical, pairs=edges), edges),
+        f"`latent_classes`, {CLASSES}": (by_classes, pairs),
+        "`regressions`": (by_regressions, pairs),
+    }
+    for way, (draw, used) in ways.items():
         draws, seconds = draw(problem, wanted, chains=chains, **options)
         means = {at: x.mean(axis=0) for at, x in draws.items()}
-        yield row(way, means, len(pairs), seconds)
+        yield row(way, means, len(used), seconds)
         # One chain after the other.
-        by_chain = (np.split(draws[at].reshape(len(draws[at]), -1), chains) for at in pairs)
+        by_chain = (np.split(draws[at].reshape(len(draws[at]), -1), chains) for at in used)
         each = np.concatenate([sum(map(effective_draws, x)) for x in by_chain])
         worst, median = np.nanmin(each), np.nanmedian(each)
         print(f"{way}: effective draws of a pair's cells: {worst:.0f} or more, median {median:.0f}")

@@ -16,6 +16,7 @@ from benchmarks import (
     by_hand,
     census,
     class_modes,
+    drawn_anew,
     first_draws,
     measure,
     measured_records,
@@ -412,6 +413,28 @@ def test_cells_that_look_worst_are_judged_by_the_other_chain():
     chains[..., 7] = np.repeat(chains[:, ::100, 7], 100, axis=1)  # truly slow, in both
     for one, _ in adult_pairs.judged_by_the_other(chains):
         assert one < 100
+
+
+def test_the_ratio_of_people_drawn_anew_is_that_of_the_release():
+    rng = np.random.default_rng(2)
+    people = rng.integers(3, size=(40, 3))
+    tables = drawn_anew.Tables(people, rng)
+    replaced, by = rng.choice(40, 10, replace=False), rng.integers(40, size=10)
+    after = people.copy()
+    after[replaced] = people[by]
+
+    def log_density(rows, released):
+        return stats.norm.logpdf(released, pair_counts(rows), drawn_anew.SIGMA).sum()
+
+    released = pair_counts(people) + tables.noise
+    expected = log_density(after, released) - log_density(people, released)
+    assert tables.log_ratio(replaced, by) == pytest.approx(expected, abs=1e-9)
+
+
+def pair_counts(rows):
+    """Counts of three categories by three, of all pairs of columns."""
+    cells = [3 * rows[:, j] + rows[:, k] for j, k in combinations(range(3), 2)]
+    return np.concatenate([np.bincount(x, minlength=9) for x in cells])
 
 
 # Coverage of microdata ----------------------------------------------------------------------------
