@@ -81,7 +81,7 @@ def in_tuning(monkeypatch):
 
     Its moves are those with the noise held fixed alone.
     """
-    monkeypatch.setattr(interweave, "with_a_frame", lambda *given: [])
+    monkeypatch.setattr(interweave, "affine_records", lambda *given: [])
     return {"moves": None, "when_needed": True}
 
 

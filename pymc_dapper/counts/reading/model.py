@@ -211,9 +211,7 @@ def read_factors(
         if isinstance(role, roles.Fixed):
             continue
         as_written[name] = graph.sum()
-        if isinstance(role, roles.Mixed) or (
-            isinstance(role, roles.Reduced) and role.kind != "add"
-        ):
+        if isinstance(role, roles.Mixed) or (isinstance(role, roles.Reduced) and role.by != "add"):
             reason = role.reason if isinstance(role, roles.Mixed) else "it is a truth value"
             wholes.append(_whole(name, graph, walk, reason))
             required = role.requires if isinstance(role, roles.Mixed) else ()

@@ -110,7 +110,7 @@ def test_a_number_of_records_moves_by_its_logarithm():
     parameters, records = ("rate", "slope", "n"), [model["x"], model["y"]]
     with evaluated_in_python():
         step = pmd.InterweaveStep([model[x] for x in parameters], records=records, model=model)
-        [kind] = step._kinds
+        [kind] = step._compiled
         assert kind.dim == 2  # no record follows the rate
         names = [x.name for x in (*kind.reading.parameters, *kind.reading.numbers)]
         start = model.initial_point(random_seed=2)
