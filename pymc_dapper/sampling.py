@@ -32,7 +32,7 @@ from pymc_dapper.steps.building import (
 )
 from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.progress import LOGGER, progress
-from pymc_dapper.steps.stats import told_once
+from pymc_dapper.steps.stats import each_warning_once
 from pymc_dapper.steps.variables import record_values
 from pymc_dapper.tabulation.choice import Table, tables_if_cheaper
 
@@ -416,7 +416,7 @@ def sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )
 
-    with telling_why("pm.sample", sampled.free_RVs), told_once():
+    with telling_why("pm.sample", sampled.free_RVs), each_warning_once():
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
         _tell_of_hierarchies(result, sampled, checked)

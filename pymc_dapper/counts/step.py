@@ -374,8 +374,8 @@ class CountStep(Step):
         names = tuple(x.name for x in self._reading.counts)
         takes = (self.integers, self.numbers, *names, *self._given.names, *self._given.data.values)
         n_found = 5 + self.sweep.structure.terms.size
-        tells = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
-        own = Transition(self.sweep.update, takes, names, tells)
+        reports = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
+        own = Transition(self.sweep.update, takes, names, reports)
         return [own] if self._integrated is None else [own, *self._integrated.transitions]
 
     def ordinary(self) -> int:
@@ -389,17 +389,17 @@ class CountStep(Step):
             ahead = min(ahead, next(due, inf) - done - 1)
         return int(min(ahead, sys.maxsize))
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n sweeps."""
         return [
             {"count_accept": moved, "count_logp": log_density, WARNING_STAT: None}
-            for moved, log_density in told[0][:, [1, 3]].tolist()
+            for moved, log_density in reports[0][:, [1, 3]].tolist()
         ]
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n sweeps, and the cells that they moved."""
         self.sweeps_done += n
-        self.moved = self.moved | told[1].any(axis=0)
+        self.moved = self.moved | reports[1].any(axis=0)
 
     def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
         """At a chain's end, warn of cells that never moved in it although they could have."""

@@ -342,13 +342,13 @@ class InterweaveStep(Step):
         making = (self._moves_of(which) for which, n in enumerate(self.tuner.numbers) if n > 0)
         return sys.maxsize if all(moves.in_code for moves in making) else 0
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n iterations after tuning."""
-        looked_at = sum((x[:, 1:].sum(axis=1) for x in told), np.zeros(n)).astype(int)
+        looked_at = sum((x[:, 1:].sum(axis=1) for x in reports), np.zeros(n)).astype(int)
         made = sum(self.tuner.numbers)
         return [_statistics(made, number) for number in looked_at.tolist()]
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""
         self.tuner.done += n
 

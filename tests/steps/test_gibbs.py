@@ -213,7 +213,7 @@ def test_a_step_that_forgets_what_a_block_told_would_show(others, monkeypatch):
     chain_of(begun(CompoundStep(own)), model)
     known = [each.sampling_state for each in own]
     passed = SizeStep.passed
-    monkeypatch.setattr(SizeStep, "passed", lambda self, n, told: passed(self, n, ()))
+    monkeypatch.setattr(SizeStep, "passed", lambda self, n, reports: passed(self, n, ()))
     chain_of(begun(GibbsStep(own)), model)
     again = [each.sampling_state for each in own]
     assert [same_states(*pair) for pair in zip(known, again, strict=True)].count(False) == 1
@@ -225,7 +225,7 @@ def test_a_step_that_cannot_make_statistics_of_a_block_is_called_by_itself(
     """SizeStep, say, if no number was possible: its error comes at that draw."""
     failed = []
 
-    def statistics(self, n, told):
+    def statistics(self, n, reports):
         failed.append(n)
         raise SamplingError
 

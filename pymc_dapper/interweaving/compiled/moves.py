@@ -185,8 +185,8 @@ class CompiledMoves(NamedTuple):
         numbers = (sum(of_records), n_moves * (2 * self.dim + NORMALS), n_moves * MAX_SHRINKS)
         takes = (*self.given.names, *self.given.data.values, *drawn[: len(of_records)], *vectors)
         takes = (*takes, factor.ravel(), *drawn[1:3])
-        moved, told = (*self.names, drawn[3]), (((1 + n_moves,), "float64"),)
-        move = Transition(self.move, takes, moved, told, draws=False, may_stay=True)
+        moved, reports = (*self.names, drawn[3]), (((1 + n_moves,), "float64"),)
+        move = Transition(self.move, takes, moved, reports, draws=False, may_stay=True)
         return [Transition(drawing(), numbers, drawn[:3]), move]
 
 

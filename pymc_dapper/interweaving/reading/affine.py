@@ -142,7 +142,7 @@ def _joined(
 def _affine_of(
     columns: Sequence[TensorVariable],
 ) -> tuple[TensorVariable, list[TensorVariable], TensorVariable]:
-    """Return mean and Cholesky factor, in a vector, standardised columns, and if all have digits."""
+    """Return mean and Cholesky factor in a vector, standardised columns, if these have digits."""
     means = [column.mean() for column in columns]
     entries: list[TensorVariable] = []
     fixed: list[TensorVariable] = []
