@@ -154,7 +154,7 @@ def counts_of_admissions():
     return [pmd.CountStep([x]), pmd.ConjugateStep([p])]
 
 
-@steps_of("counts: admissions, probabilities integrated out")
+@steps_of("counts: admissions, probabilities marginalised")
 def probabilities_integrated_out():
     p = pm.Dirichlet("p", np.ones(4))
     x = pm.Multinomial("x", n=400, p=p)
@@ -204,7 +204,7 @@ def totals_of_totals():
     return [pmd.CountStep([n, s, t])]
 
 
-@steps_of("counts: all parameters integrated out")
+@steps_of("counts: all parameters marginalised")
 def all_parameters_integrated_out():
     rate = pm.Gamma("rate", 4.0, 1.0)
     p = pm.Dirichlet("p", np.array([1.0, 2.0, 1.5]))
@@ -271,7 +271,7 @@ def interweave_two_kinds():
     return [pmd.DapperStep([x, k]), pmd.InterweaveStep([mu, sigma], records=[x, k])]
 
 
-@steps_of("interweave: randomised answers integrated out", draws=20, tune=40)
+@steps_of("interweave: randomised answers marginalised", draws=20, tune=40)
 def interweave_randomised_answers():
     p = pm.Dirichlet("p", [2.0, 1.0, 2.0])
     record = pm.Categorical("record", p, shape=30)

@@ -85,7 +85,7 @@ class CountStep(Step):
         BetaBinomial or DiscreteUniform variables (or their value variables), of any shape.
     integrate : variable or sequence of variables, optional
         Conjugate parameters of the counts' prior, such as a Dirichlet's probabilities of a
-        Multinomial. The step updates counts with these integrated out, then draws them given the
+        Multinomial. The step updates counts with these marginalised, then draws them given the
         counts. No other step may move them.
     model : Model, optional
         The model. Taken from the context if not given.
@@ -109,7 +109,7 @@ class CountStep(Step):
         Whether to draw all counts at once if they lie on a tree (``describe()`` says so). Given the
         other variables, such draws are independent. By default this is done if it takes fewer
         operations per effective draw than moves, and if the counts' parameters are known or
-        integrated out, so that messages are computed once. With True it is always done.
+        marginalised, so that messages are computed once. With True it is always done.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class CountStep(Step):
         counts fit the release; or if ``tree=True`` and counts don't lie on a tree, or can't be
         drawn on it.
     NotConjugateError
-        If a parameter can't be integrated out.
+        If a parameter can't be marginalised.
 
     Warns
     -----
@@ -150,7 +150,7 @@ class CountStep(Step):
 
     With many people and much noise, a parameter's conditional given the counts is much narrower
     than its posterior, and a chain that draws it from there mixes slowly. With ``integrate`` the
-    step draws the counts with the parameter integrated out, then the parameter given the counts: a
+    step draws the counts with the parameter marginalised, then the parameter given the counts: a
     joint draw of both.
 
     References
@@ -210,9 +210,7 @@ class CountStep(Step):
         )
         counts, parameters = self._moved, parameter_values(integrate, model)
         if parameters and not blocked:
-            raise ValueError(
-                "blocked=False: parameters are integrated out above all counts at once"
-            )
+            raise ValueError("blocked=False: parameters are marginalised above all counts at once")
         self._will_move([*counts, *parameters])
         if self._reading is None:
             rvs = [model.values_to_rvs[value] for value in parameters]
@@ -228,16 +226,16 @@ class CountStep(Step):
                 f"tree=True: the counts can't be drawn on a tree: {self._on_tree}. Leave tree out, "
                 "and they are moved"
             )
-        self._integrated = None
+        self._marginalised = None
         if parameters:
-            self._integrated = ConjugateStep.of_reading(
-                self._reading.integrated,
+            self._marginalised = ConjugateStep.of_reading(
+                self._reading.marginalised,
                 parameters,
                 model=model,
                 compile_kwargs=options,
                 initial_point=point,
             )
-            self._givens += self._integrated._givens
+            self._givens += self._marginalised._givens
         self._check_releases = partial(check_releases, model, counts, "the counts")
         self._check_releases()
         # Refuse counts that can't have the known totals before anything is compiled.
@@ -253,8 +251,8 @@ class CountStep(Step):
         if any_impossible(self._reading, self.sweep, agreeing, given):
             self._moves = self._moves_around_impossible_tables()
             self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
-        if self._integrated is not None:
-            self._integrated.compile()
+        if self._marginalised is not None:
+            self._marginalised.compile()
         start = self._starts.possible(self.sweep, counts, given, rng, ReadingError)
         start = self._starts.near(self.sweep, start, given)
         self._found = counts, start
@@ -292,9 +290,9 @@ class CountStep(Step):
         described = describe_counts(self._reading, self._moves)
         if self._tree is not None:
             described += "\nAll counts are drawn together, on their tree; moves find a start."
-        if self._integrated is None:
+        if self._marginalised is None:
             return described
-        return f"{described}\nIntegrated out, and then drawn:\n  {self._integrated.describe()}"
+        return f"{described}\nMarginalised, and then drawn:\n  {self._marginalised.describe()}"
 
     def __repr__(self) -> str:
         """Summarise the reading."""
@@ -326,10 +324,10 @@ class CountStep(Step):
         new = dict(zip(names, by_variable(self._reading, after), strict=True))
         stats[WARNING_STAT] = self._report_unmoved(after, given)
         point = {**point, **new}
-        if self._integrated is not None:
-            # Only here: the counts were drawn with the parameter integrated out.
-            self._integrated.rng = self.rng
-            point, _ = self._integrated.step(point)
+        if self._marginalised is not None:
+            # Only here: the counts were drawn with the parameter marginalised.
+            self._marginalised.rng = self.rng
+            point, _ = self._marginalised.step(point)
         return point, [stats]
 
     def _draw_anew(
@@ -368,7 +366,7 @@ class CountStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """The sweep, and the draws of integrated-out parameters; none on a tree."""
+        """The sweep, and the draws of marginalised parameters; none on a tree."""
         if self._tree is not None:
             return ()
         names = tuple(x.name for x in self._reading.counts)
@@ -376,7 +374,7 @@ class CountStep(Step):
         n_found = 5 + self.sweep.structure.terms.size
         reports = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
         own = Transition(self.sweep.update, takes, names, reports)
-        return [own] if self._integrated is None else [own, *self._integrated.transitions]
+        return [own] if self._marginalised is None else [own, *self._marginalised.transitions]
 
     def ordinary(self) -> int:
         """Count iterations until curvatures are measured, or unmoved cells are looked for."""

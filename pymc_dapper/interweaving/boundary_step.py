@@ -140,11 +140,11 @@ class BoundaryStep(Step):
                     self.redraws = False
         if tuning:
             warning = self._consider_moves(before)
-        self.left = [point[x] for x in self._seen] if tuning else []
+        self.left = [point[x] for x in self._released] if tuning else []
         return point, [{**self._statistics(made), WARNING_STAT: warning}]
 
     @property
-    def _seen(self) -> list[str]:
+    def _released(self) -> list[str]:
         """The columns that released tables count."""
         reading = self._reading
         each = zip(reading.people.records, reading.released.of[:, 0], strict=True)
@@ -192,7 +192,7 @@ class BoundaryStep(Step):
 
     def _changed(self, point: PointType) -> float:
         """Return the share of people who changed, in released columns, since the last step."""
-        columns = zip(self._seen, self.left, strict=True)
+        columns = zip(self._released, self.left, strict=True)
         return float(np.any([point[x] != before for x, before in columns], axis=0).mean())
 
     def describe(self) -> str:

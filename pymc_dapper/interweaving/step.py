@@ -58,7 +58,7 @@ class InterweaveStep(Step):
     mechanism and all other factors decide.
 
     If records have at most 16 values, and each has a released answer (randomised response), they
-    are integrated out: theta moves given the release, with the noise of the records' conditional
+    are marginalised: theta moves given the release, with the noise of the records' conditional
     distribution held fixed. The same holds for normal records with a public measurement, such as w
     ~ Normal(a + b * x, s). Parameters of the measurement move, too.
 
@@ -75,7 +75,7 @@ class InterweaveStep(Step):
     Use it together with a :class:`DapperStep` for the records and any other step for the parameters
     (``pmd.sample`` does). Each is exact alone; each is fast where another is slow.
 
-    In a model without records, such as a table with all of them integrated out
+    In a model without records, such as a table with all of them marginalised
     (:func:`pymc_dapper.tabulate`), it moves the parameters by themselves, and needs no other step.
 
     Parameters

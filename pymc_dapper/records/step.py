@@ -35,8 +35,8 @@ from pymc_dapper.records.reading.description import (
 from pymc_dapper.records.reading.exchange_groups import read_exchange
 from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
-from pymc_dapper.records.reading.seen import SufficientStatistics
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
+from pymc_dapper.records.reading.sufficient_statistics import SufficientStatistics
 from pymc_dapper.records.walks import INDEPENDENT, Walks
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
@@ -236,7 +236,7 @@ class DapperStep(Step):
         # For the sweep with walks, if it is needed; large arrays aren't kept.
         self._options, self._checked = options, checked._replace(records=self._records(point))
         self._walk: CompiledSweep | None = None
-        self._seen: SufficientStatistics | None = None
+        self._statistics: SufficientStatistics | None = None
         self.sweep = compile_sweep(
             reading, compile_kwargs=options, tell_accepted=self.track_records
         )
@@ -389,7 +389,7 @@ class DapperStep(Step):
                 accept,
                 before,
                 records,
-                sees=lambda x: self._what_is_seen()(x, of),
+                sees=lambda x: self._sufficient_statistics()(x, of),
                 can=lambda: self._walking_sweep() is not None,
             )
         warning, drawn = None, self.sweeps_done - self.tuning_sweeps
@@ -440,7 +440,7 @@ class DapperStep(Step):
         if self._draws >= SHORTEST_CHAIN:
             self._long_memory = LongMemory(
                 self._reading,
-                self._what_is_seen(),
+                self._sufficient_statistics(),
                 self.tuning_sweeps,
                 self._draws,
                 None if self._pairs is None else self._pairs.known,
@@ -471,10 +471,10 @@ class DapperStep(Step):
             message = self._long_memory.look(self.sweeps_done, records, parameters, accept)
         return None if message is None else warning_of(message)
 
-    def _what_is_seen(self) -> SufficientStatistics:
-        if self._seen is None:
-            self._seen = SufficientStatistics(self._reading)
-        return self._seen
+    def _sufficient_statistics(self) -> SufficientStatistics:
+        if self._statistics is None:
+            self._statistics = SufficientStatistics(self._reading)
+        return self._statistics
 
     def _walking_sweep(self) -> CompiledSweep | None:
         """Compile the walking sweep when it is first needed; None if no records can walk."""

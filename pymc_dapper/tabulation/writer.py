@@ -46,7 +46,7 @@ LABELLED = 100_000
 
 
 def write_table(reading: TableReading) -> pm.Model:
-    """Write the model of counts, or the model without them if they are integrated out."""
+    """Write the model of counts, or the model without them if they are marginalised."""
     may_be_invalid = variables_maybe_invalid(reading)
     if reading.sums and may_be_invalid:
         raise TabulationError(

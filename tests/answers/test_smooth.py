@@ -1,4 +1,4 @@
-"""The smooth prior: its two parameters integrated out, against dense quadrature."""
+"""The smooth prior: its two parameters marginalised, against dense quadrature."""
 
 import numpy as np
 import pytest

@@ -44,7 +44,7 @@ def test_records_conjugate_and_other_parameters_get_their_steps():
 
 @pytest.mark.usefixtures("uncompiled")
 def test_tables_of_counts_get_a_step_of_their_own(table_and_records):
-    # The table's probabilities are integrated out, and drawn by the same step.
+    # The table's probabilities are marginalised, and drawn by the same step.
     assert assigned(table_and_records) == [
         ("DapperStep", ["x"]),
         ("CountStep", ["p_simplex__", "table", "total"]),

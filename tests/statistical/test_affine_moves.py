@@ -203,7 +203,7 @@ def expected_of_regression(scale):
     rest = others - products**2 / squares
     possible = (squares > 0) & (rest > 0)
     squares, rest = np.where(squares > 0, squares, 1.0), np.where(rest > 0, rest, 1.0)
-    # Bartlett: the coefficient integrated out.
+    # Bartlett: the coefficient marginalised.
     spread = np.sqrt(squares + PRIOR_SD**2 * squares**2)
     logp = stats.chi2.logpdf(squares, N) + stats.norm.logpdf(products, 0, spread)
     law = weights * possible * np.exp(logp + stats.chi2.logpdf(rest, N - 1))

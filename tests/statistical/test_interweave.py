@@ -181,7 +181,7 @@ def test_a_separable_factor_left_out_is_detected(with_outcomes, monkeypatch):
     assert_disagrees(run(*with_outcomes, fault, draws=FEW))
 
 
-# Records with few values, each with a randomised answer: integrated out, but for the noisy total.
+# Records with few values, each with a randomised answer: marginalised, but for the noisy total.
 
 ANSWERS = np.array([1, 1, 0, 1, 0])
 

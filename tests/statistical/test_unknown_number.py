@@ -123,7 +123,7 @@ def classes():
 
 
 def worst_z_of_classes(posterior):
-    """Largest distance from quadrature, with the people and their number summed out."""
+    """Largest distance from quadrature, with the people and their number marginalised."""
     grid = (np.arange(200) + 0.5) / 200
     p, q = np.meshgrid(grid, grid, indexing="ij")
     rate = p * q + 0.1 * (1 - p)

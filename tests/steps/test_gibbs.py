@@ -83,7 +83,7 @@ def alike():
     params=["counts", pytest.param("totals", marks=pytest.mark.long), "an unknown number"],
 )
 def others(request):
-    """Counts, with a parameter integrated out and another one; totals; records and their number."""
+    """Counts, with a parameter marginalised and another one; totals; records and their number."""
     with evaluated_in_python(), pm.Model() as model:
         if request.param == "totals":
             mean = pm.Gamma("mean", 9.0, 1.0)

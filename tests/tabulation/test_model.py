@@ -1,6 +1,6 @@
 """Tabulated models: their log-densities against all data sets that a table stands for.
 
-Records that depend on others, integrated out given these.
+Records that depend on others, marginalised given these.
 """
 
 from itertools import pairwise
@@ -156,7 +156,7 @@ def test_density_is_that_of_all_data_sets_behind_a_table(write):
     assert np.max(np.abs(differences(form, tabulated))) < TOLERANCE
 
 
-@pytest.mark.parametrize("noisy", [True, False], ids=["counted", "integrated out"])
+@pytest.mark.parametrize("noisy", [True, False], ids=["counted", "marginalised"])
 def test_parameters_that_are_invalid_are_impossible(noisy):
     z = np.array([0.0, 1.0, 0.0, 1.0])
     with pm.Model() as model:

@@ -2,12 +2,12 @@
 
 If records have few values, the conditional distribution of each, given its own released answer
 alone, is known in closed form. With the noise of that distribution held fixed, the records are in
-effect integrated out: the parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which
+effect marginalised: the parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which
 doesn't depend on the present records.
 
 Real-valued records may have public measurements with an error. A record x ~ Normal(mu, tau) with a
 measurement w ~ Normal(a + b x, s) is normal given w. With the noise of this law held fixed, the
-records are in effect integrated out: parameters move against the law of w, whose error may be a
+records are in effect marginalised: parameters move against the law of w, whose error may be a
 parameter, too. If the noise of the records' prior were held fixed instead, all w together would
 make moves improbable.
 

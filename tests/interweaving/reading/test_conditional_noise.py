@@ -1,4 +1,4 @@
-"""Records with answers of their own, integrated out: models that are just readable or just not.
+"""Records with answers of their own, marginalised: models that are just readable or just not.
 
 Laws of records given measurements of them: in closed form, and which measurements are read.
 """
@@ -200,7 +200,7 @@ PROPOSALS = [(0.4, 1.3, 0.6), (0.1, 0.8, 1.1), (-1.0, 2.0, 0.2), (0.7, 0.4, 0.4)
 
 
 def disagreement():
-    """How far the log-density is from that of measurements with the records integrated out."""
+    """How far the log-density is from that of measurements with the records marginalised."""
 
     def rest(mu, tau, error, moved):
         half = stats.halfnorm.logpdf
