@@ -25,9 +25,15 @@ import pytensor
 import pytensor.tensor as pt
 
 import pymc_dapper as pmd
-from tests.conjugacy.forms import FORMS as CONJUGATE_FORMS
-from tests.models import RELEASED, SIGMA, admissions_model, admissions_table, tiny_table_model
-from tests.records.forms import FORMS
+from tests.admissions_and_tiny import (
+    RELEASED,
+    SIGMA,
+    admissions_model,
+    admissions_table,
+    tiny_table_model,
+)
+from tests.conjugacy.conjugate_models import FORMS as CONJUGATE_FORMS
+from tests.records.record_models import FORMS
 from tests.statistical.exactness.cases import CASES as EXACTNESS
 
 pytensor.config.cxx = ""  # as in the tests
@@ -155,7 +161,7 @@ def counts_of_admissions():
 
 
 @steps_of("counts: admissions, probabilities marginalised")
-def probabilities_integrated_out():
+def probabilities_marginalised():
     p = pm.Dirichlet("p", np.ones(4))
     x = pm.Multinomial("x", n=400, p=p)
     noisy(x, RELEASED, SIGMA)
@@ -205,7 +211,7 @@ def totals_of_totals():
 
 
 @steps_of("counts: all parameters marginalised")
-def all_parameters_integrated_out():
+def all_parameters_marginalised():
     rate = pm.Gamma("rate", 4.0, 1.0)
     p = pm.Dirichlet("p", np.array([1.0, 2.0, 1.5]))
     n = pm.Poisson("n", rate)

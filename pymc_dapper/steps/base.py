@@ -253,5 +253,6 @@ def miscompiled(what: str, compiled: float, expected: float) -> ReadingError:
     return ReadingError(
         f"{what} {compiled:.10g} where the model has {expected:.10g}. If the model uses an "
         "operation of your own, its numba implementation differs from its `perform`, or an older "
-        "one was loaded from PyTensor's cache: see docs/operations.md"
+        "one was loaded from PyTensor's cache: see docs/operations.md. Otherwise this is a fault "
+        "of pymc_dapper's: please report the model"
     )

@@ -101,7 +101,7 @@ def test_the_model_is_read_once(build, expected, assign, readings_made, monkeypa
     assert of_latent == expected
 
 
-def test_counts_with_parameters_integrated_out_are_read_again(table_and_records, readings_made):
+def test_counts_with_parameters_marginalised_are_read_again(table_and_records, readings_made):
     """To find the tables, and then with their probabilities marginalised."""
     pmd.assign_steps(model=table_and_records)
     assert sorted(readings_made) == [

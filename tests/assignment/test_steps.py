@@ -11,13 +11,13 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from tests.assignment.models import (
+from tests.assignment.models_of_people import (
     assigned,
     class_that_ties_columns,
     of_each_person,
     with_public_data,
 )
-from tests.sizes.models import groups
+from tests.sizes.unknown_numbers import groups
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -101,7 +101,7 @@ def test_a_prior_left_out_of_the_integral_shows():
     assert np.abs(written - integrals).max() > 1
 
 
-def test_parameters_that_can_be_integrated_out_are_found():
+def test_parameters_that_can_be_marginalised_are_found():
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", 2, 1)
         p = pm.Beta("p", alpha, 1)

@@ -18,9 +18,9 @@ from pymc_dapper import ReadingError
 from pymc_dapper.counts.kernels.schedule import Packed
 from pymc_dapper.counts.reading.invariant import invariant
 from pymc_dapper.counts.step import CountStep
+from tests.admissions_and_tiny import N_APPLICANTS, admissions_table
 from tests.against_python import assert_same_in_python
 from tests.evaluated_in_python import evaluated_in_python
-from tests.models import N_APPLICANTS, admissions_table
 
 
 @pytest.fixture(scope="module")

@@ -19,8 +19,8 @@ from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.stats import WARNING_STAT
 from tests.broken import edited
 from tests.evaluated_in_python import REWRITTEN, evaluated_in_python
-from tests.sizes.models import MODELS, bernoulli
 from tests.sizes.reading.test_model import log_joint
+from tests.sizes.unknown_numbers import MODELS, bernoulli
 
 ROOM, P = 3, 0.3
 FIRST = 'first = pt.floor(u * n).astype("int64")'

@@ -152,7 +152,7 @@ def counts_below(request):
 
 @pytest.mark.parametrize("n", [10_000, 1_000_000])
 @pytest.mark.parametrize("sigma", [10.0, 1_000.0, 10_000.0])
-def test_parameters_mix_once_integrated_out(counts_below, n, sigma):
+def test_parameters_mix_once_marginalised(counts_below, n, sigma):
     model, shape, steps = counts_below
     rng = np.random.default_rng(8)
     truth = rng.multinomial(n, [0.49, 0.51]) if shape == (2,) else rng.binomial(n, 0.3, shape)

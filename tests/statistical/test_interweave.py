@@ -214,7 +214,7 @@ def randomised():
 # In every run, their noise is held against answers enumerated (`interweaving/reading/`), and wrong
 # laws of them are refused (below).
 @pytest.mark.long
-def test_records_integrated_out_given_what_is_known_of_each(randomised):
+def test_records_marginalised_given_what_is_known_of_each(randomised):
     assert_agrees(run(*randomised))
 
 
@@ -236,7 +236,7 @@ def without_answers(reading):
     ],
     ids=["no answers", "stale sum"],
 )
-def test_a_fault_in_integrating_out_is_detected(randomised, fault, monkeypatch):
+def test_a_fault_in_marginalising_is_detected(randomised, fault, monkeypatch):
     assert_disagrees(run(*randomised, twins.with_fault(fault, monkeypatch), draws=2 * FEW))
 
 

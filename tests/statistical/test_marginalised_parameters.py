@@ -192,7 +192,7 @@ def test_a_table_of_unknown_probabilities_is_dirichlet_multinomial():
     np.testing.assert_allclose(np.ptp([written(x) for x in tables] - exact), 0, atol=1e-9)
 
 
-def test_what_cannot_be_integrated_out_is_refused_by_name():
+def test_what_cannot_be_marginalised_is_refused_by_name():
     with pm.Model():
         a, b = pm.Gamma("a", 2, 1), pm.Gamma("b", 2, 1)
         normal = pm.Normal("normal")

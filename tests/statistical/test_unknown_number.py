@@ -24,8 +24,8 @@ from tests.evaluated_in_python import evaluated_in_python
 from tests.interweave_twins import with_fault
 from tests.monte_carlo import _mcse, smallest_ess, z_scores
 from tests.moving_at_once import moving_at_once
-from tests.sizes.models import bernoulli
 from tests.sizes.reading.test_model import log_joint
+from tests.sizes.unknown_numbers import bernoulli
 from tests.sweep_parts import PythonFunction, take_apart
 
 ROOM = 8

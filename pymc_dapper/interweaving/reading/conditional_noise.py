@@ -141,8 +141,8 @@ def read_conditional_noise(
     }
 
     factors = view.dependent_factors([*moving, *records])
-    integrated_out = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
-    others = [factor.sum() for name, factor in factors.items() if name not in integrated_out]
+    marginalised = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
+    others = [factor.sum() for name, factor in factors.items() if name not in marginalised]
     [rest] = rebuild([pt.add(0.0, *others)], new)
     log_density = rest.astype("float64") + new_log_total
     log_density = pt.switch(prior_is_valid(view, rvs, new), log_density, -np.inf)

@@ -13,7 +13,7 @@ from scipy import special, stats
 
 import pymc_dapper as pmd
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, compile_tree
-from tests.counts.trees.models import (
+from tests.counts.trees.tree_models import (
     COUNTS,
     MODELS,
     START,

@@ -24,8 +24,8 @@ from pymc_dapper.interweaving.kernels.moves import draw_variates, move_parameter
 from pymc_dapper.interweaving.kernels.tuning import unfitted
 from tests.evaluated_in_python import evaluated_in_python
 from tests.interweaving.linked import read
-from tests.sizes.models import MODELS
 from tests.sizes.reading.test_model import log_joint
+from tests.sizes.unknown_numbers import MODELS
 
 START = np.array([0.5, -1.0])
 CENTRE = np.array([2.0, 1.0])

@@ -218,7 +218,7 @@ def without_volume(view, laws, records):
     return log_law_of(view, laws, records) + pt.log(sd).sum()
 
 
-def test_records_are_integrated_out():
+def test_records_are_marginalised():
     assert disagreement() < 1e-9
 
 
@@ -267,13 +267,13 @@ def answered(p, truth=0.8, n=N, answers=None):
 
 
 def test_parameters_that_the_records_prior_excludes_are_impossible():
-    with pm.Model() as integrated_out:
+    with pm.Model() as marginalised:
         answered(pm.Normal("p", 0.9, 0.3))
     with pm.Model() as followed:
         sigma = pm.Normal("sigma", 1, 2)
         pm.Potential("privacy", -(pm.Normal("x", 0, sigma, shape=N).sum() ** 2))
     for model, parameter, inside, outside in (
-        (integrated_out, "p", 0.5, 1.2),
+        (marginalised, "p", 0.5, 1.2),
         (followed, "sigma", 0.5, -1.0),
     ):
         (found, _), excluded = log_densities_at(model, parameter, [inside, outside])

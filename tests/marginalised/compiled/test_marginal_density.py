@@ -6,7 +6,7 @@ import pytest
 from pymc_dapper.marginalised.compiled.marginal_density import compile_sums
 from pymc_dapper.marginalised.reading.model import NotMarginalisableError, read_marginalised
 from tests.evaluated_in_python import evaluated_in_python
-from tests.marginalised.models import Chosen, binomial
+from tests.marginalised.count_models import Chosen, binomial
 
 
 @pytest.fixture

@@ -30,9 +30,7 @@ from pymc_dapper.records.reading.contributions import RowsAtOnce, by_block
 from pymc_dapper.records.reading.plan import BySums
 from pymc_dapper.steps.data import SharedData
 from tests import broken
-from tests.enumerate_sweep import transition_matrix
-from tests.enumeration import conditional_posterior
-from tests.models import (
+from tests.admissions_and_tiny import (
     TABLE_PRIOR,
     TABLE_RELEASED,
     TINY_PRIOR,
@@ -42,7 +40,9 @@ from tests.models import (
     tiny_model,
     tiny_table_model,
 )
-from tests.records.forms import FORMS
+from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
+from tests.records.record_models import FORMS
 from tests.sweep_parts import PythonFunction, broken_parts, take_apart
 
 N = 200_000
