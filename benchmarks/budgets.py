@@ -322,9 +322,9 @@ def measure(case, steps, draws, tune, chains=1):
         "per_second": slowest.sum() / sum(found["seconds"]),
         "sum_per_1000": 1000 * np.mean(found["slowest_sum"]) / draws,
         "moves": found["moves"],
-        "frames": found["frames"],
+        "affine": found["affine"],
         "sweeps": found["sweeps"],
-        "told": sum(found["told"]),
+        "long_memory": sum(found["long_memory"]),
     }
 
 
@@ -351,17 +351,17 @@ def one_chain(case, steps, draws, tune, seed, sums=True):
             compute_convergence_checks=False,
         )
     posterior = idata.posterior
-    # With the noise held fixed, and of frames.
+    # With the noise held fixed, and affine group moves.
     moves = [step.tuner.numbers for step in own if isinstance(step, InterweaveStep)]
     return {
         "slowest": min(effective_draws(posterior[name].values[0]) for name in case.parameters),
         "slowest_sum": effective_draws(case.sums_of(posterior)) if sums else np.nan,
         "seconds": times[1] - times[0],
         "moves": sum(moves[0][:1]) if moves else 0,
-        "frames": sum(moves[0][1:]) if moves else 0,
+        "affine": sum(moves[0][1:]) if moves else 0,
         # Of records that walk; 0 if they are drawn anew.
         "sweeps": next(step.walks.number for step in own if isinstance(step, pmd.DapperStep)),
-        "told": bool(TOLD),
+        "long_memory": bool(TOLD),
     }
 
 
@@ -536,18 +536,19 @@ PEER_HEADER = ["model", "epsilon", "pymc_dapper", "nutpie", "nutpie, noise"]
 PEER_HEADER += ["pymc_dapper, per s", "nutpie, per s", "nutpie, noise, per s"]
 
 HEADER = ["model", "epsilon", "without", "with", "least, with", "without, per s", "with, per s"]
-HEADER += ["moves", "frames", "sweeps", "slowest sum, without", "slowest sum, with", "told"]
+HEADER += ["moves", "affine", "sweeps", "slowest sum, without", "slowest sum, with"]
+HEADER += ["long memory"]
 
 
 def table_row(row):
     without, with_ = row["without"], row["with"]
     numbers = [f"{x:.0f}" for x in (without["per_1000"], with_["per_1000"], with_["least"])]
     numbers += [f"{way['per_second']:,.0f}" for way in (without, with_)]
-    numbers += [span(with_[chosen]) for chosen in ("moves", "frames", "sweeps")]
-    # A sum that never changed is known for sure, or stands still: told says which.
+    numbers += [span(with_[chosen]) for chosen in ("moves", "affine", "sweeps")]
+    # A sum that never changed is known for sure, or stands still: the warning says which.
     sums = [way["sum_per_1000"] for way in (without, with_)]
     numbers += ["-" if np.isnan(x) else f"{x:.0f}" for x in sums]
-    numbers += [str(with_["told"] or "")]
+    numbers += [str(with_["long_memory"] or "")]
     if "refresh" in row:
         numbers += [f"{row['refresh']['per_1000']:.0f}"]
     return [TITLES[row["model"]], f"{row['epsilon']:g}", *numbers]

@@ -251,7 +251,7 @@ PARAMETER_NOISE = (10.0, 100.0, 1_000.0, 10_000.0)
 
 
 def mix_parameters(draws, sizes=(10**4, 10**6)):
-    """A table of how parameters mix, drawn given the counts and integrated out."""
+    """A table of how parameters mix, drawn given the counts and marginalised."""
     rows = []
     for name, write in PARAMETERS.items():
         with pm.Model() as model:
@@ -261,7 +261,7 @@ def mix_parameters(draws, sizes=(10**4, 10**6)):
             pm.Potential("privacy", -0.5 * (((released - x) / sigma) ** 2).sum())
             steps = {
                 "by itself": CompoundStep([CountStep([x]), pmd.ConjugateStep([p])]),
-                "integrated out": CountStep([x], integrate=[p]),
+                "marginalised": CountStep([x], integrate=[p]),
             }
         value = model.rvs_to_values[p].name
         for people in sizes:

@@ -2,7 +2,7 @@
 
 The first table: effective draws per second of the slowest parameter of areas with an effect each,
 of which noisy counts are known. The second: a Dirichlet above one Multinomial, where CountStep
-integrates the probabilities out, beside a single evaluation of the log-density with the table
+marginalises the probabilities, beside a single evaluation of the log-density with the table
 marginalised by convolution of its cells' weights.
 
 Alone on the machine: python benchmarks/marginalised.py [--page docs/evidence/latent-counts.md]

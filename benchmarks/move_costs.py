@@ -126,18 +126,18 @@ def costs_of(model, iterations):
             point, _ = each.step(point)
         rest.append(process_time() - began)
         point, _ = step.step(point)
-    kind = step._kinds[0]
+    compiled = step._compiled[0]
     step.tuner._fit(0)
-    uniforms = [rng.random(x.type.shape) for x in kind.reading.uniforms]
-    if kind.reading.numbers:
-        uniforms.append(rng.random(len(kind.reading.numbers)))
+    uniforms = [rng.random(x.type.shape) for x in compiled.reading.uniforms]
+    if compiled.reading.numbers:
+        uniforms.append(rng.random(len(compiled.reading.numbers)))
     fit = step.tuner.fits[0]
 
     def moves(n):
         times, evaluations = [], []
         for _ in range(iterations):
             began = process_time()
-            *_, outcome = kind.call(point, uniforms, fit, n, rng)
+            *_, outcome = compiled.call(point, uniforms, fit, n, rng)
             times.append(process_time() - began)
             evaluations.append(1 + outcome[1:].sum())
         return np.median(times), np.mean(evaluations)
@@ -145,7 +145,7 @@ def costs_of(model, iterations):
     (none, one), (several, many) = moves(0), moves(MOVES_IN_TUNING)
     evaluation = (several - none) / (many - one)
     measured = evaluation, none - evaluation, np.median(rest)
-    return [x / 1e3 for x in kind.costs], [1e6 * x for x in measured]
+    return [x / 1e3 for x in compiled.costs], [1e6 * x for x in measured]
 
 
 def main(*, models, iterations):

@@ -239,7 +239,7 @@ class PoissonLaplacePosterior:
 
     @cached_property
     def log_evidence(self) -> float:
-        """Log-density of the released value, theta integrated out: the logarithm of Z."""
+        """Log-density of the released value, theta marginalised: the logarithm of Z."""
         eps, c = 1 / self.scale, self.released
         q = math.exp(-eps)
         above = eps * c + self.shape * math.log(self.rate / (1 + self.rate - q))

@@ -6,7 +6,7 @@ been released with noise N(0, 4000^2) on each, the total being known. The latent
 table of two cells, not 493,472 records: CountStep moves people between the cells, at a cost that
 doesn't depend on how many there are. Given the table, the probabilities are known far better than
 the noise leaves the table, so that drawing one given the other in turn would crawl. The step
-updates the table with the probabilities integrated out, and then draws these.
+updates the table with the probabilities marginalised, and then draws these.
 
 The script prints the posterior of the probability of a girl beside the answer by quadrature, and
 saves a figure to examples/output/births.png (another place: --output PATH).

@@ -54,7 +54,7 @@ def build_model(answered_male, answered_admitted, keep):
 
 
 def sample(model, draws, tune):
-    """Sample as pmd.sample chooses: with the records integrated out.
+    """Sample as pmd.sample chooses: with the records marginalised.
 
     Answers like these tell little about a single record, so p and the records would hold each other
     in place. But nothing else sees the records: what matters is how many gave which answers.

@@ -5,7 +5,7 @@ from typing import Any
 import pytensor
 from pymc import Model, modelcontext
 
-from pymc_dapper.backend.mechanism_tags import tell_of_copies
+from pymc_dapper.backend.mechanism_tags import tag_copies
 from pymc_dapper.backend.plain_models import plain_model
 from pymc_dapper.checks import shown
 
@@ -55,7 +55,7 @@ def model_to_read(model: Any = None) -> Model:
     :func:`the_model`.
     """
     found = the_model(model)
-    tell_of_copies(found)  # before it is made plain, which other models' variables aren't
+    tag_copies(found)  # before it is made plain, which other models' variables aren't
     return plain_model(found)
 
 

@@ -32,7 +32,7 @@ from pymc_dapper.steps.building import (
 )
 from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.progress import LOGGER, progress
-from pymc_dapper.steps.stats import told_once
+from pymc_dapper.steps.stats import each_warning_once
 from pymc_dapper.steps.variables import record_values
 from pymc_dapper.tabulation.choice import Table, tables_if_cheaper
 
@@ -271,9 +271,7 @@ def _tables(
     tables = tables_if_cheaper(model, records, var_names or ())
     for table in tables:
         tables_of = "a table" if table.n_tables == 1 else f"{table.n_tables} linked tables"
-        how = (
-            f"sampled as {tables_of} of {table.n_cells} cells" if table.counts else "integrated out"
-        )
+        how = f"sampled as {tables_of} of {table.n_cells} cells" if table.counts else "marginalised"
         LOGGER.info(
             "%s: %s by pmd.tabulate. The posterior is the same; tabulate=False samples the records",
             table.names,
@@ -338,7 +336,7 @@ def sample(
         Whether to sum counts out of NUTS' log-density, if possible.
     tabulate : bool, default True
         Whether records with few values may be sampled as the table of their counts, if a sweep over
-        its cells takes fewer operations: see :func:`tabulate`. Records are integrated out if only
+        its cells takes fewer operations: see :func:`tabulate`. Records are marginalised if only
         their own answers depend on them. PyMC's log says so. Asking for draws of the records,
         giving their start, or options of :class:`DapperStep` turns this off.
     dapper : dict, optional
@@ -350,7 +348,7 @@ def sample(
         The model. Taken from the context if not given.
     var_names : sequence of str, optional
         Variables to keep. By default all, except the records, and variables with an entry for each
-        person on which integrated records depend, such as abilities.
+        person on which marginalised records depend, such as abilities.
     **kwargs
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
         ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line (or PyMC's log,
@@ -416,7 +414,7 @@ def sample(
                 draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
             )
 
-    with telling_why("pm.sample", sampled.free_RVs), told_once():
+    with telling_why("pm.sample", sampled.free_RVs), each_warning_once():
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
         _tell_of_hierarchies(result, sampled, checked)

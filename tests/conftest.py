@@ -23,7 +23,7 @@ LONGEST = (
     "statistical/test_unknown_number.py",
     "test_libraries.py",
     "test_examples.py",
-    "statistical/test_frames.py",
+    "statistical/test_affine_moves.py",
     "test_tables.py",
     "test_benchmarks.py",
     "statistical/test_rules_sampled.py",

@@ -41,7 +41,7 @@ class RecordPosterior:
 
 @dataclass(frozen=True, eq=False)
 class DirichletRecordPosterior(RecordPosterior):
-    """All states of the records, with cell probabilities p ~ Dirichlet(alpha) integrated out.
+    """All states of the records, with cell probabilities p ~ Dirichlet(alpha) marginalised.
 
     Given the records, p ~ Dirichlet(alpha + counts): its posterior is the mixture of these.
 

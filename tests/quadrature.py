@@ -53,7 +53,7 @@ def marginals(grids, log_density):
 def linear_gaussian(prior_mean, prior_cov, design, noise_cov, released):
     """Posterior mean and covariance of x ~ N(prior) given released = design x + N(0, noise_cov).
 
-    The third value is the log-density of the release, with x integrated out.
+    The third value is the log-density of the release, with x marginalised.
     """
     predicted = design @ prior_mean
     released_cov = design @ prior_cov @ design.T + noise_cov

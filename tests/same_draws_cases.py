@@ -25,9 +25,15 @@ import pytensor
 import pytensor.tensor as pt
 
 import pymc_dapper as pmd
-from tests.conjugacy.forms import FORMS as CONJUGATE_FORMS
-from tests.models import RELEASED, SIGMA, admissions_model, admissions_table, tiny_table_model
-from tests.records.forms import FORMS
+from tests.admissions_and_tiny import (
+    RELEASED,
+    SIGMA,
+    admissions_model,
+    admissions_table,
+    tiny_table_model,
+)
+from tests.conjugacy.conjugate_models import FORMS as CONJUGATE_FORMS
+from tests.records.record_models import FORMS
 from tests.statistical.exactness.cases import CASES as EXACTNESS
 
 pytensor.config.cxx = ""  # as in the tests
@@ -154,8 +160,8 @@ def counts_of_admissions():
     return [pmd.CountStep([x]), pmd.ConjugateStep([p])]
 
 
-@steps_of("counts: admissions, probabilities integrated out")
-def probabilities_integrated_out():
+@steps_of("counts: admissions, probabilities marginalised")
+def probabilities_marginalised():
     p = pm.Dirichlet("p", np.ones(4))
     x = pm.Multinomial("x", n=400, p=p)
     noisy(x, RELEASED, SIGMA)
@@ -204,8 +210,8 @@ def totals_of_totals():
     return [pmd.CountStep([n, s, t])]
 
 
-@steps_of("counts: all parameters integrated out")
-def all_parameters_integrated_out():
+@steps_of("counts: all parameters marginalised")
+def all_parameters_marginalised():
     rate = pm.Gamma("rate", 4.0, 1.0)
     p = pm.Dirichlet("p", np.array([1.0, 2.0, 1.5]))
     n = pm.Poisson("n", rate)
@@ -271,7 +277,7 @@ def interweave_two_kinds():
     return [pmd.DapperStep([x, k]), pmd.InterweaveStep([mu, sigma], records=[x, k])]
 
 
-@steps_of("interweave: randomised answers integrated out", draws=20, tune=40)
+@steps_of("interweave: randomised answers marginalised", draws=20, tune=40)
 def interweave_randomised_answers():
     p = pm.Dirichlet("p", [2.0, 1.0, 2.0])
     record = pm.Categorical("record", p, shape=30)

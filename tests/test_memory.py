@@ -12,7 +12,7 @@ from pymc_dapper.interweaving.kernels.tuning import unfitted
 from pymc_dapper.records.kernels.cell_sweep import Cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
-from pymc_dapper.records.kernels.record_sweep import decide_by_sums, sweep_by_blocks
+from pymc_dapper.records.kernels.sums_sweep import decide_by_sums, sweep_by_blocks
 from tests.counts_enumeration import Model, schedule
 from tests.memory import whatever_was_in_memory
 

@@ -1,11 +1,13 @@
 """The tests mirror the package.
 
 What is in `pymc_dapper/x/y.py` is tested in `tests/x/test_y.py`. Tests of whole samplers are in
-`tests/statistical/`, and those of what goes through several folders beside them.
+`tests/statistical/`, and those of what goes through several folders beside them. All other modules
+give tests something, and `tests/README.md` says what.
 """
 
 import ast
 import re
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -71,3 +73,13 @@ def test_what_is_tested_elsewhere_is_named_there(module):
 
 def test_there_are_few_of_these():
     assert len(ELSEWHERE) < 0.1 * len(modules())
+
+
+def test_the_index_has_each_module_that_gives_tests_something_and_no_other():
+    text = re.sub(r"`python -m tests\.", "`", (TESTS / "README.md").read_text("utf-8"))
+    listed = set(re.findall(r"`([a-z_0-9/*]+)`", text))
+    files = {file.relative_to(TESTS).with_suffix("").as_posix() for file in TESTS.rglob("*.py")}
+    helpers = {x for x in files if not Path(x).name.startswith(("test_", "__init__"))}
+    assert [x for x in sorted(helpers) if not any(fnmatch(x, name) for name in listed)] == []
+    paths = {name for name in listed if "/" in name.rstrip("/")}
+    assert [x for x in sorted(paths) if not any(fnmatch(y, x) for y in files)] == []

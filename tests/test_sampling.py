@@ -17,9 +17,9 @@ from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.plain_models import parts_of, same_parts
 from pymc_dapper.sampling import _check_chains, _stand_still_apart, _tell_of_hierarchies
-from tests.assignment.models import with_table_and_records
+from tests.admissions_and_tiny import admissions_model
+from tests.assignment.models_of_people import with_table_and_records
 from tests.evaluated_in_python import evaluated_in_python
-from tests.models import admissions_model
 
 DIMS = ("chain", "draw")
 QUICK = {"draws": 20, "tune": 20, "chains": 2, "cores": 1, "progressbar": False, "random_seed": 3}

@@ -1,4 +1,4 @@
-"""How long the package is, by folder, and that its functions and modules are short.
+"""How long the package is, by folder, and that its functions, modules and design page are short.
 
 A line counts if it holds code: no blank lines, no comments, no docstrings.
 `pytest tests/test_size.py -s` prints the table.
@@ -23,6 +23,8 @@ NO_CODE = {
 LINES = 41_220
 """The package's lines at most: who adds some finds others that nobody needs."""
 FUNCTION, MODULE = 60, 400
+DESIGN = 15_000
+"""Bytes of docs/design.md, which is read in one go."""
 KERNELS = {
     "counts/trees/messages.py: ascend",
     "counts/trees/tables.py: find_tilts",
@@ -87,6 +89,10 @@ def test_modules_and_functions_are_short():
     assert long_modules == set()
     # What is short by now is taken off the list, too.
     assert long_functions == KERNELS
+
+
+def test_the_design_page_is_short():
+    assert (PACKAGE.parent / "docs" / "design.md").stat().st_size <= DESIGN
 
 
 def test_comments_docstrings_and_blank_lines_do_not_count():

@@ -23,7 +23,7 @@ NOT_COMPARED = (
 
 
 @dataclass(frozen=True)
-class Told:
+class Provenance:
     """What is said beside draws: their method, their prior, and the draws under another prior."""
 
     method: str
@@ -61,22 +61,23 @@ class Answer(NDArrayOperatorsMixin):
     def __init__(
         self,
         draws: xr.DataArray,
-        told: Told,
+        provenance: Provenance,
         *,
         released: xr.DataArray | None = None,
         other: Callable[[], "Answer | None"] | None = None,
     ):
-        self.draws, self.released, self._told, self._make_other = draws, released, told, other
+        self.draws, self.released = draws, released
+        self._provenance, self._make_other = provenance, other
 
     @property
     def method(self) -> str:
         """How the draws were made."""
-        return self._told.method
+        return self._provenance.method
 
     @property
     def prior(self) -> str:
         """The prior of the draws."""
-        return self._told.prior
+        return self._provenance.prior
 
     @cached_property
     def other(self) -> "Answer | None":
@@ -352,7 +353,7 @@ def _by_draw(ufunc: Any, *draws: Any) -> Any:
 def _derived(function_of_draws: Callable[..., Any], inputs: list[Any]) -> Answer:
     """Compute an answer from other answers and numbers, draw by draw."""
     answers = [each for each in inputs if isinstance(each, Answer)]
-    told, n = _joined(answers), answers[0].draws.sizes[DRAW]
+    provenance, n = _joined(answers), answers[0].draws.sizes[DRAW]
     given = [each.draws if isinstance(each, Answer) else each for each in inputs]
     made = _aligned(function_of_draws, given)
     if not isinstance(made, xr.DataArray) or made.sizes.get(DRAW) != n:
@@ -368,14 +369,14 @@ def _derived(function_of_draws: Callable[..., Any], inputs: list[Any]) -> Answer
         return _derived(function_of_draws, others)
 
     has_other = all(each._make_other is not None for each in answers)
-    return Answer(made.transpose(..., DRAW), told, other=other if has_other else None)
+    return Answer(made.transpose(..., DRAW), provenance, other=other if has_other else None)
 
 
-def _joined(answers: list[Answer]) -> Told:
+def _joined(answers: list[Answer]) -> Provenance:
     """Join the methods, priors and sources of answers."""
     sources: dict[Hashable, Hashable] = {}
     for each in answers:
-        for release, call in each._told.source.items():
+        for release, call in each._provenance.source.items():
             if sources.setdefault(release, call) != call:
                 raise ValueError(
                     "these are two sets of draws of the same release, and arithmetic would treat "
@@ -386,7 +387,7 @@ def _joined(answers: list[Answer]) -> Told:
         raise ValueError(f"answers have different numbers of draws: {sorted(sizes)}")
     methods = dict.fromkeys(each.method for each in answers)
     priors = dict.fromkeys(each.prior for each in answers)
-    return Told("; ".join(methods), "; ".join(priors), sources)
+    return Provenance("; ".join(methods), "; ".join(priors), sources)
 
 
 def _aligned(function_of_draws: Callable[..., Any], given: list[Any]) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from pymc_dapper.answers.answer import Answer, Told
+from pymc_dapper.answers.answer import Answer, Provenance
 from pymc_dapper.answers.cells import draw_cells, probabilities
 from pymc_dapper.answers.law import CellLaw, law_of
 from pymc_dapper.answers.prior import Prior, read_prior
@@ -165,7 +165,7 @@ class Posterior:
         if not self.alone and (not self.prior.whole or self.prior.lowest < 0):
             raise ValueError(
                 f"'{self.table.name}': total= and margins are for counts from 0 on, and don't go "
-                f"with this prior: {self.prior.told(total=False)}"
+                f"with this prior: {self.prior.describe(total=False)}"
             )
 
     @property
@@ -186,9 +186,9 @@ class Posterior:
         ) -> Answer:
             counts, method = found
             is_total = self.known if prior.kind == "flat" else self._total is not None
-            told = Told(method, prior.told(total=bool(is_total)), source)
+            provenance = Provenance(method, prior.describe(total=bool(is_total)), source)
             array = self.table.as_array(counts)
-            return Answer(array, told, released=self.table.released(), other=other)
+            return Answer(array, provenance, released=self.table.released(), other=other)
 
         def other() -> Answer | None:
             again = replace(self, prior=self.prior.other)

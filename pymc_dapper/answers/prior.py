@@ -55,7 +55,7 @@ class Prior:
         """Return the range of a cell."""
         return Support(self.lowest, self.highest, self.whole)
 
-    def told(self, *, total: bool) -> str:
+    def describe(self, *, total: bool) -> str:
         """Describe the prior."""
         if self.kind == "smooth":
             law = "Dirichlet-multinomial" if total else "gamma-Poisson"

@@ -5,7 +5,7 @@ their total they are Dirichlet-multinomial with concentration alpha, whatever mu
 spread of rates, 1 / sqrt(alpha), has a half-Cauchy prior of scale 1 (Gelman 2006), and log mu is
 flat from 0.1 to 1e12.
 
-Both parameters are integrated out by the trapezoidal rule, on a grid of equal steps. Only points
+Both parameters are marginalised by the trapezoidal rule, on a grid of equal steps. Only points
 next to others that matter are evaluated. Steps are halved until every second point alone would
 almost have been enough. The rule's error is then far smaller, since it falls faster than any power
 of the step.
@@ -62,7 +62,7 @@ def _log_rising(alpha: np.ndarray, counts: np.ndarray) -> np.ndarray:
 def grid_of(
     log_evidence: LogEvidence, start: tuple[float, float], *, free_mean: bool = True
 ) -> Grid:
-    """Integrate over concentration and mean.
+    """Marginalise concentration and mean.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def grid_of(
 
 
 def log_marginal(counts: np.ndarray, total: int | None) -> np.ndarray:
-    """Return the log-probability of tables, with both parameters integrated out; not normalised.
+    """Return the log-probability of tables, with both parameters marginalised; not normalised.
 
     Parameters
     ----------

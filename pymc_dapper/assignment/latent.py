@@ -195,7 +195,7 @@ def _records(readings: Readings, tables: Sequence[TensorVariable]) -> list[Tenso
     if None in groups or not _are_apart(model, groups.values()):
         check_scalars(model, seen)
         listed = ", ".join(
-            f"'{name}' ({_told_length(model[name], n)})" for name, n in lengths.items()
+            f"'{name}' ({_length_of(model[name], n)})" for name, n in lengths.items()
         )
         vectors = [name for name, n in lengths.items() if n] or ["x"]
         raise ReadingError(
@@ -236,7 +236,7 @@ def _with_linked(readings: Readings, seen: list[TensorVariable], n: int) -> list
     return linked
 
 
-def _told_length(rv: TensorVariable, length: int | None) -> str:
+def _length_of(rv: TensorVariable, length: int | None) -> str:
     if rv.type.ndim == 0:
         return "a scalar"
     return "a single vector" if length is None else f"{length} along its first axis"

@@ -25,7 +25,7 @@ from pymc_dapper.interweaving.boundary_step import BoundaryStep
 from pymc_dapper.interweaving.reading.hierarchy import find_hierarchy, has_map
 from pymc_dapper.interweaving.reading.model import read_movable, read_non_centred
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
-from pymc_dapper.interweaving.reading.sums import find_sums
+from pymc_dapper.interweaving.reading.sums_held_fixed import find_sums
 from pymc_dapper.interweaving.reading.tables import read_tables
 from pymc_dapper.interweaving.step import InterweaveStep
 from pymc_dapper.steps.base import Step

@@ -35,12 +35,12 @@ class Readings:
         return self._once("DapperStep", rvs, lambda: read_model(self.model, values, self.point))
 
     def counts(
-        self, rvs: Sequence[TensorVariable], integrated: Sequence[Conditional] = ()
+        self, rvs: Sequence[TensorVariable], marginalised: Sequence[Conditional] = ()
     ) -> CountReading:
-        """Read how the model depends on counts, with some parameters integrated out."""
+        """Read how the model depends on counts, with some parameters marginalised."""
         values = [self.model.rvs_to_values[rv] for rv in rvs]
         return self._once(
-            "CountStep", rvs, lambda: read_counts(self.model, values, integrated), *integrated
+            "CountStep", rvs, lambda: read_counts(self.model, values, marginalised), *marginalised
         )
 
     def sizes(self) -> dict[TensorVariable, list[TensorVariable]]:

@@ -27,7 +27,7 @@ from pymc_dapper.assignment.parameters import (
 from pymc_dapper.backend.named_dims import same_named
 from pymc_dapper.checks import flag
 from pymc_dapper.checks import options as options_of
-from pymc_dapper.conjugacy.marginal import integrable_parameters
+from pymc_dapper.conjugacy.marginal import parameters_to_marginalise
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.context import model_to_read, the_model
 from pymc_dapper.graphs.dependence import answers_of_records
@@ -60,12 +60,12 @@ def assign_steps(
 
     - :class:`DapperStep` takes the records.
     - :class:`SizeStep` takes an unknown number of records (:func:`present`).
-    - :class:`CountStep` takes the counts, and their parameters that can be integrated out.
+    - :class:`CountStep` takes the counts, and their parameters that can be marginalised.
     - :class:`ConjugateStep` takes the parameters with a known conditional distribution.
     - NUTS takes the other continuous parameters. If these have Binomial or Poisson counts with
       separate noise, :class:`MarginalisedStep` takes both, and marginalises the counts.
     - :class:`InterweaveStep` also moves the continuous parameters of the records, together with the
-      records, so that the chain mixes at small privacy budgets. If all records are integrated out
+      records, so that the chain mixes at small privacy budgets. If all records are marginalised
       (:func:`tabulate`), it takes up to 16 parameters alone. A second one moves parameters of a
       hierarchy together with vectors, such as means of groups, whose scale depends on them.
       Others move parameters together with a vector that is added to them, such as a level with
@@ -208,8 +208,8 @@ def read_steps(
         steps.append(SizeStep.of_reading(of_sizes, list(latent.sizes), **options))
     if latent.counts:
         known = [x for rv in left for x in readings.conditionals([rv])] if conjugate else []
-        integrated = integrable_parameters(known, latent.counts)
-        drawn_with_counts = [rv for conditional in integrated for rv in conditional.rvs]
+        conditionals = parameters_to_marginalise(known, latent.counts)
+        drawn_with_counts = [rv for conditional in conditionals for rv in conditional.rvs]
         left = [rv for rv in left if rv not in drawn_with_counts]
         moved = moved_by_nuts(readings, left, conjugate, present)
         marginalised = None
@@ -222,7 +222,7 @@ def read_steps(
         else:
             from pymc_dapper.counts.step import CountStep
 
-            of_counts = readings.counts(latent.counts, integrated)
+            of_counts = readings.counts(latent.counts, conditionals)
             steps.append(
                 CountStep.of_reading(
                     of_counts, latent.counts, integrate=drawn_with_counts, **options

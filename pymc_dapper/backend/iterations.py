@@ -38,7 +38,7 @@ class Drawing:
 class Transition:
     """A function that each iteration calls: a move, or a draw of random numbers for a later move.
 
-    It is called as ``function(rng, *takes) -> (*moves, *tells, *others)``.
+    It is called as ``function(rng, *takes) -> (*moves, *reports, *others)``.
     """
 
     function: JitFunction | Drawing
@@ -47,7 +47,7 @@ class Transition:
     moves: tuple[str, ...]
     """Names of the variables that it returns. If a point doesn't have one, later functions may take
     it, or nothing uses it."""
-    tells: tuple[tuple[tuple[int, ...], str], ...] = ()
+    reports: tuple[tuple[tuple[int, ...], str], ...] = ()
     """Shape and type of each array that the function reports for each iteration."""
     draws: bool = True
     """Whether it takes a generator."""
@@ -126,8 +126,8 @@ class Iterations:
             [*(rows if rows.ndim > 1 else [rows[i, ...] for i in range(n - 1)]), x]
             for rows, x in zip(room, last, strict=False)
         ]
-        told = iter(room[len(moved) :])
-        return moved, [[next(told) for _ in each.tells] for each in transitions]
+        reports = iter(room[len(moved) :])
+        return moved, [[next(reports) for _ in each.reports] for each in transitions]
 
 
 @contextmanager
@@ -159,10 +159,10 @@ def _room(
     n: int, transitions: Sequence[Transition], point: Mapping[str, np.ndarray]
 ) -> list[np.ndarray]:
     """Make arrays for all but the last values of each variable, and for reported arrays."""
-    told = chain.from_iterable(each.tells for each in transitions)
+    reports = chain.from_iterable(each.reports for each in transitions)
     return [
         *(np.empty((n - 1, *x.shape), x.dtype) for x in point.values()),
-        *(np.empty((n, *shape), dtype) for shape, dtype in told),
+        *(np.empty((n, *shape), dtype) for shape, dtype in reports),
     ]
 
 
@@ -174,24 +174,24 @@ def _source(
     for name in chain.from_iterable(each.moves for each in transitions):
         short.setdefault(name, f"passed{len(short)}")
     constants = iter(f"c{k}" for k in range(len(_constants(transitions))))
-    takes, lines, told = [], [], []
+    takes, lines, reports = [], [], []
     for k, each in enumerate(transitions):
         takes += [f"rng{k}"] * each.draws
         moved = [short[x] for x in each.moves]
-        tells = [f"told{k}_{j}" for j in range(len(each.tells))]
+        own = [f"report{k}_{j}" for j in range(len(each.reports))]
         taken = [short[x] if isinstance(x, str) else next(constants) for x in each.takes]
-        returned = [f"new_{x}" for x in moved] + tells
+        returned = [f"new_{x}" for x in moved] + own
         lines.append(
             f"{', '.join(returned)}, = "
             f"f{k}({', '.join([f'rng{k}'] * each.draws + taken)})[:{len(returned)}]"
         )
         if each.may_stay:  # numba takes longer for a sum
-            lines += ["moves = False", f"for j in range(1, {tells[0]}.size):"]
-            lines += [f"    moves |= {tells[0]}[j] > 0", "if moves:"]
+            lines += ["moves = False", f"for j in range(1, {own[0]}.size):"]
+            lines += [f"    moves |= {own[0]}[j] > 0", "if moves:"]
         lines += [f"{'    ' * each.may_stay}{x} = new_{x}{'.copy()' * copies}" for x in moved]
-        for x, (shape, _) in zip(tells, each.tells, strict=True):
+        for x, (shape, _) in zip(own, each.reports, strict=True):
             lines += _copied(x, f"all_{x}", len(shape))
-        told += [f"all_{x}" for x in tells]
+        reports += [f"all_{x}" for x in own]
     lines.append("if i < n - 1:")
     for name, value in point.items():
         copied = _copied(short[name], f"all_{short[name]}", value.ndim)
@@ -201,7 +201,7 @@ def _source(
         *("n", *(f"f{k}" for k in range(len(transitions))), *takes, *variables),
         *(f"c{k}" for k in range(len(_constants(transitions)))),
         *(f"all_{x}" for x in variables),
-        *told,
+        *reports,
     ]
     body = "\n".join(f"        {line}" for line in lines)
     return (

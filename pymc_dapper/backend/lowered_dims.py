@@ -24,7 +24,7 @@ from pytensor.tensor.variable import TensorVariable
 from pytensor.xtensor.basic import TensorFromXTensor
 from pytensor.xtensor.type import XTensorSharedVariable
 
-from pymc_dapper.backend.mechanism_tags import tell, told_by
+from pymc_dapper.backend.mechanism_tags import tag, tagged_graphs
 from pymc_dapper.backend.named_dims import as_plain, has_named_dims
 
 _CIRCULAR = getattr(named, "CircularTransform", ())
@@ -69,7 +69,7 @@ class _Lowered:
         model = self._model
         yield from model.named_vars.values()
         for variable in model.named_vars.values():
-            yield from told_by(variable)
+            yield from tagged_graphs(variable)
         yield from (model.rvs_to_values[rv] for rv in model.observed_RVs)
         yield from (x for x in model.rvs_to_initial_values.values() if isinstance(x, Variable))
 
@@ -159,9 +159,9 @@ class _Lowered:
                 plain_one.potentials.append(written)
             elif variable in model.data_vars:
                 plain_one.data_vars.append(written)
-            if graphs := [self[x] for x in told_by(variable)]:
+            if graphs := [self[x] for x in tagged_graphs(variable)]:
                 known = hasattr(variable.tag, "released")
-                tell(written, graphs, graphs[-1] if known else None)
+                tag(written, graphs, graphs[-1] if known else None)
             plain_one.add_named_variable(written, dims=model.named_vars_to_dims.get(name))
         return plain_one
 

@@ -14,7 +14,7 @@ from pytensor.graph import Constant, Variable, ancestors, graph_replace
 from pytensor.tensor.elemwise import Elemwise
 
 
-def told_by(variable: Variable) -> list[Variable]:
+def tagged_graphs(variable: Variable) -> list[Variable]:
     """Return the graphs in the tags of a variable, if it has a mechanism."""
     mechanism = getattr(variable.tag, "mechanism", None)
     if mechanism is None:
@@ -23,8 +23,8 @@ def told_by(variable: Variable) -> list[Variable]:
     return [variable.tag.statistic, *mechanism.unknown, *([] if released is None else [released])]
 
 
-def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | None) -> None:
-    """Store new graphs, in the order of :func:`told_by`, and the released values."""
+def tag(variable: Variable, graphs: Sequence[Variable], released: Variable | None) -> None:
+    """Store new graphs, in the order of :func:`tagged_graphs`, and the released values."""
     statistic, *unknown = graphs
     mechanism = variable.tag.mechanism
     mechanism = mechanism._with_unknown(unknown[: len(mechanism.unknown)])
@@ -34,10 +34,10 @@ def tell(variable: Variable, graphs: Sequence[Variable], released: Variable | No
         data = _data(released)
         if np.ma.is_masked(data):
             data = data.astype(np.float64).filled(np.nan)
-        mechanism._tell(variable, variable.name, statistic, data)
+        mechanism._tag(variable, variable.name, statistic, data)
 
 
-def tell_of_copies(model: Model) -> None:
+def tag_copies(model: Model) -> None:
     """Make the tags of a copied model's variables refer to the copy.
 
     An observed variable refers to its observed values, which `pm.observe` may have changed.
@@ -49,7 +49,7 @@ def tell_of_copies(model: Model) -> None:
     """
     of_model = set(ancestors(model.named_vars.values()))
     for variable in (*model.potentials, *model.observed_RVs):
-        graphs = told_by(variable)
+        graphs = tagged_graphs(variable)
         if not graphs:
             continue
         # When a release is added, its statistic may get a name. PyTensor names means and variances.
@@ -64,10 +64,10 @@ def tell_of_copies(model: Model) -> None:
         released = graphs[-1] if hasattr(variable.tag, "released") else None
         observed = model.rvs_to_values.get(variable)
         if observed is not None and (released is None or not _same_data(released, observed)):
-            tell(variable, graphs, observed)
+            tag(variable, graphs, observed)
             variable.tag.check_data()
         elif own:
-            tell(variable, graphs, released)
+            tag(variable, graphs, released)
 
 
 def _same_data(one: Variable, other: Variable) -> bool:

@@ -44,7 +44,7 @@ class Conditional(Reading):
     given: tuple[TensorVariable, ...]
     """Value variables of the other variables that the graphs depend on."""
     present: Present
-    """Number of present rows: the conditional is given these alone, others are integrated out."""
+    """Number of present rows: the conditional is given these alone, others are marginalised."""
 
     @property
     def values(self) -> list[TensorVariable]:

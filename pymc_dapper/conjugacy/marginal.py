@@ -1,4 +1,4 @@
-"""Log-densities of a model with conjugate parameters integrated out.
+"""Log-densities of a model with conjugate parameters marginalised.
 
 By Bayes' rule p(x) = p(x given theta) p(theta) / p(theta given x), for any theta. If the
 conditional p(theta given x) is of a known family, the right-hand side can be evaluated at one fixed
@@ -53,10 +53,10 @@ def _fixed_theta(conditional: Conditional) -> np.ndarray:
     return np.full(shape, at[conditional.family.name])
 
 
-def integrable_parameters(
+def parameters_to_marginalise(
     conditionals: Sequence[Conditional], counts: Sequence[TensorVariable]
 ) -> list[Conditional]:
-    """Find the parameters, each with its own conditional, that can be integrated out above counts.
+    """Find the parameters, each with its own conditional, that can be marginalised above counts.
 
     They have a conditional of a known family, and the distribution of some counts depends on them.
     No two of them have a child in common.
@@ -69,10 +69,10 @@ def integrable_parameters(
     return found
 
 
-def integrate_out(
+def marginalise(
     view: ModelView, conditionals: Sequence[Conditional], counts: Sequence[TensorVariable]
 ) -> dict[str, TensorVariable]:
-    """Write a model's log-density, factor by factor, with parameters integrated out.
+    """Write a model's log-density, factor by factor, with parameters marginalised.
 
     The result is in terms of the value variables except the parameters'. Factors that depend on a
     parameter, including its own prior, are evaluated at a fixed value of it. The correction to the
@@ -81,7 +81,7 @@ def integrate_out(
     Raises
     ------
     NotConjugateError
-        If a parameter can't be integrated out.
+        If a parameter can't be marginalised.
     """
     names = [rv.name for rv in counts]
     # The parameters' own priors too: they may depend on counts.
@@ -106,12 +106,12 @@ def integrate_out(
 
 
 def _check(conditional: Conditional, counts: Sequence[str], taken: dict[str, str]) -> str:
-    """Refuse parameters that can't be integrated out; return the first dependent counts."""
+    """Refuse parameters that can't be marginalised; return the first dependent counts."""
     [rv] = conditional.rvs
     children = [name for name in counts if name in conditional.children]
     if conditional.family.name not in LOG_DENSITIES or not children:
         raise NotConjugateError(
-            f"'{rv.name}' can't be integrated out: it isn't a conjugate parameter of "
+            f"'{rv.name}' can't be marginalised: it isn't a conjugate parameter of "
             + ", ".join(f"'{name}'" for name in counts)
             + ". Leave it to a step of its own"
         )
@@ -119,7 +119,7 @@ def _check(conditional: Conditional, counts: Sequence[str], taken: dict[str, str
     for name in about:
         if name in taken:
             raise NotConjugateError(
-                f"'{rv.name}' and '{taken[name]}' can't both be integrated out: the distribution "
+                f"'{rv.name}' and '{taken[name]}' can't both be marginalised: the distribution "
                 f"of '{name}' depends on both. Leave one of them to a step of its own"
             )
     taken |= dict.fromkeys(about, rv.name)

@@ -13,7 +13,7 @@ blocks also along several directions at once (`kernels.joint`). Directions are a
 the lattice of tables, in the metric of the log-density's curvature and of the cells' counts. Both
 are measured in tuning, then fixed. Random numbers are drawn beforehand (`kernels.draws`).
 
-The step can integrate out parameters of the counts: `conjugacy.marginal` gives their marginal by
+The step can marginalise parameters of the counts: `conjugacy.marginal` gives their marginal by
 Bayes' rule. Counts on a tree are drawn jointly by messages (`trees`), if `trees.choice` finds that
 this takes fewer operations than moves. ``docs/latent-counts.md`` has the rest.
 """

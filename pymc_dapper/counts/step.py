@@ -85,7 +85,7 @@ class CountStep(Step):
         BetaBinomial or DiscreteUniform variables (or their value variables), of any shape.
     integrate : variable or sequence of variables, optional
         Conjugate parameters of the counts' prior, such as a Dirichlet's probabilities of a
-        Multinomial. The step updates counts with these integrated out, then draws them given the
+        Multinomial. The step updates counts with these marginalised, then draws them given the
         counts. No other step may move them.
     model : Model, optional
         The model. Taken from the context if not given.
@@ -109,7 +109,7 @@ class CountStep(Step):
         Whether to draw all counts at once if they lie on a tree (``describe()`` says so). Given the
         other variables, such draws are independent. By default this is done if it takes fewer
         operations per effective draw than moves, and if the counts' parameters are known or
-        integrated out, so that messages are computed once. With True it is always done.
+        marginalised, so that messages are computed once. With True it is always done.
 
     Raises
     ------
@@ -119,7 +119,7 @@ class CountStep(Step):
         counts fit the release; or if ``tree=True`` and counts don't lie on a tree, or can't be
         drawn on it.
     NotConjugateError
-        If a parameter can't be integrated out.
+        If a parameter can't be marginalised.
 
     Warns
     -----
@@ -150,7 +150,7 @@ class CountStep(Step):
 
     With many people and much noise, a parameter's conditional given the counts is much narrower
     than its posterior, and a chain that draws it from there mixes slowly. With ``integrate`` the
-    step draws the counts with the parameter integrated out, then the parameter given the counts: a
+    step draws the counts with the parameter marginalised, then the parameter given the counts: a
     joint draw of both.
 
     References
@@ -210,9 +210,7 @@ class CountStep(Step):
         )
         counts, parameters = self._moved, parameter_values(integrate, model)
         if parameters and not blocked:
-            raise ValueError(
-                "blocked=False: parameters are integrated out above all counts at once"
-            )
+            raise ValueError("blocked=False: parameters are marginalised above all counts at once")
         self._will_move([*counts, *parameters])
         if self._reading is None:
             rvs = [model.values_to_rvs[value] for value in parameters]
@@ -228,16 +226,16 @@ class CountStep(Step):
                 f"tree=True: the counts can't be drawn on a tree: {self._on_tree}. Leave tree out, "
                 "and they are moved"
             )
-        self._integrated = None
+        self._marginalised = None
         if parameters:
-            self._integrated = ConjugateStep.of_reading(
-                self._reading.integrated,
+            self._marginalised = ConjugateStep.of_reading(
+                self._reading.marginalised,
                 parameters,
                 model=model,
                 compile_kwargs=options,
                 initial_point=point,
             )
-            self._givens += self._integrated._givens
+            self._givens += self._marginalised._givens
         self._check_releases = partial(check_releases, model, counts, "the counts")
         self._check_releases()
         # Refuse counts that can't have the known totals before anything is compiled.
@@ -253,8 +251,8 @@ class CountStep(Step):
         if any_impossible(self._reading, self.sweep, agreeing, given):
             self._moves = self._moves_around_impossible_tables()
             self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
-        if self._integrated is not None:
-            self._integrated.compile()
+        if self._marginalised is not None:
+            self._marginalised.compile()
         start = self._starts.possible(self.sweep, counts, given, rng, ReadingError)
         start = self._starts.near(self.sweep, start, given)
         self._found = counts, start
@@ -292,9 +290,9 @@ class CountStep(Step):
         described = describe_counts(self._reading, self._moves)
         if self._tree is not None:
             described += "\nAll counts are drawn together, on their tree; moves find a start."
-        if self._integrated is None:
+        if self._marginalised is None:
             return described
-        return f"{described}\nIntegrated out, and then drawn:\n  {self._integrated.describe()}"
+        return f"{described}\nMarginalised, and then drawn:\n  {self._marginalised.describe()}"
 
     def __repr__(self) -> str:
         """Summarise the reading."""
@@ -326,10 +324,10 @@ class CountStep(Step):
         new = dict(zip(names, by_variable(self._reading, after), strict=True))
         stats[WARNING_STAT] = self._report_unmoved(after, given)
         point = {**point, **new}
-        if self._integrated is not None:
-            # Only here: the counts were drawn with the parameter integrated out.
-            self._integrated.rng = self.rng
-            point, _ = self._integrated.step(point)
+        if self._marginalised is not None:
+            # Only here: the counts were drawn with the parameter marginalised.
+            self._marginalised.rng = self.rng
+            point, _ = self._marginalised.step(point)
         return point, [stats]
 
     def _draw_anew(
@@ -368,15 +366,15 @@ class CountStep(Step):
 
     @property
     def transitions(self) -> Sequence[Transition]:
-        """The sweep, and the draws of integrated-out parameters; none on a tree."""
+        """The sweep, and the draws of marginalised parameters; none on a tree."""
         if self._tree is not None:
             return ()
         names = tuple(x.name for x in self._reading.counts)
         takes = (self.integers, self.numbers, *names, *self._given.names, *self._given.data.values)
         n_found = 5 + self.sweep.structure.terms.size
-        tells = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
-        own = Transition(self.sweep.update, takes, names, tells)
-        return [own] if self._integrated is None else [own, *self._integrated.transitions]
+        reports = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
+        own = Transition(self.sweep.update, takes, names, reports)
+        return [own] if self._marginalised is None else [own, *self._marginalised.transitions]
 
     def ordinary(self) -> int:
         """Count iterations until curvatures are measured, or unmoved cells are looked for."""
@@ -389,17 +387,17 @@ class CountStep(Step):
             ahead = min(ahead, next(due, inf) - done - 1)
         return int(min(ahead, sys.maxsize))
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n sweeps."""
         return [
             {"count_accept": moved, "count_logp": log_density, WARNING_STAT: None}
-            for moved, log_density in told[0][:, [1, 3]].tolist()
+            for moved, log_density in reports[0][:, [1, 3]].tolist()
         ]
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n sweeps, and the cells that they moved."""
         self.sweeps_done += n
-        self.moved = self.moved | told[1].any(axis=0)
+        self.moved = self.moved | reports[1].any(axis=0)
 
     def _report_unmoved(self, counts: np.ndarray, given: list[np.ndarray]) -> SamplerWarning | None:
         """At a chain's end, warn of cells that never moved in it although they could have."""

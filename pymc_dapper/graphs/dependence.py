@@ -27,7 +27,7 @@ def dependent_factors(
 
 
 def answers_of_records(model: Model) -> list[TensorVariable]:
-    """Find the Potentials of answers of records that are integrated out, or counted."""
+    """Find the Potentials of answers of records that are marginalised, or counted."""
     return [x for x in model.potentials if hasattr(x.tag, "of_answers")]
 
 
@@ -42,7 +42,7 @@ def seen_by_each(model: Model) -> list[set[Variable]]:
 
     A Potential, or a release added by a mechanism's ``observe``, depends on them directly, not
     through the distributions of other variables. Variables on which only the noise scale depends
-    are parameters. If records are integrated out or counted, the variables in the Potential of
+    are parameters. If records are marginalised or counted, the variables in the Potential of
     their answers are parameters, too, except the counts.
     """
     released = [x for x in model.observed_RVs if hasattr(x.tag, "check_data")]

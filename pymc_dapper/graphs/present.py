@@ -1,6 +1,6 @@
 """Present rows of padded variables, which have room for more rows than there are.
 
-Absent rows follow their prior, and nothing else depends on them. Once they are integrated out, only
+Absent rows follow their prior, and nothing else depends on them. Once they are marginalised, only
 prior terms of the present rows remain.
 """
 

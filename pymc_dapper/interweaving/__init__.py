@@ -9,10 +9,11 @@ sources:
   conditional distribution.
 - `reading.conditional_noise`: for real numbers of which something is observed, their law given
   this.
-- `reading.sums`: for a vector that is added to parameters, their sum in the place of noise.
-- `reading.frame`: an affine group move. The records' mean and covariance move as well, so the
+- `reading.sums_held_fixed`: for a vector that is added to parameters, their sum in the place of
+  noise.
+- `reading.affine`: an affine group move. The records' mean and covariance move as well, so the
   log-density holds the records' prior and a volume element.
-- `reading.frame` again, for the mean and covariance of the noise. This needs maps with standard
+- `reading.affine` again, for the mean and covariance of the noise. This needs maps with standard
   normal noise (`RecordMap.is_normal`); Bartlett's law replaces the prior.
 
 Steps that `assign_steps` adds compile nothing before a chain needs it (``when_needed``).

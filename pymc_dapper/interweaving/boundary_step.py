@@ -122,7 +122,7 @@ class BoundaryStep(Step):
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move all boundaries once, and people with them."""
         self.steps_done += 1
-        tuning, warning, told = self.steps_done <= self.tuning_steps, None, None
+        tuning, warning, made = self.steps_done <= self.tuning_steps, None, None
         before = point
         if self.moves:
             if self._move is None:
@@ -131,7 +131,7 @@ class BoundaryStep(Step):
             *values, outcome, redrawn = self._move(
                 self.rng, self.widths, n_drawn, *self._given(point)
             )
-            told = outcome, redrawn
+            made = outcome, redrawn
             point = {**point, **dict(zip(self._names, values, strict=True))}
             if tuning:
                 wider = np.where(outcome[0] > TRIES, 1 / FACTOR, FACTOR)
@@ -140,32 +140,32 @@ class BoundaryStep(Step):
                     self.redraws = False
         if tuning:
             warning = self._consider_moves(before)
-        self.left = [point[x] for x in self._seen] if tuning else []
-        return point, [{**self._statistics(told), WARNING_STAT: warning}]
+        self.left = [point[x] for x in self._released] if tuning else []
+        return point, [{**self._statistics(made), WARNING_STAT: warning}]
 
     @property
-    def _seen(self) -> list[str]:
+    def _released(self) -> list[str]:
         """The columns that released tables count."""
         reading = self._reading
         each = zip(reading.people.records, reading.released.of[:, 0], strict=True)
         return [x.name for x, n_tables in each if n_tables > 0]
 
-    def _statistics(self, told: tuple[np.ndarray, np.ndarray] | None) -> dict[str, Any]:
+    def _statistics(self, made: tuple[np.ndarray, np.ndarray] | None) -> dict[str, Any]:
         moved = redrawn = np.nan
-        if told is not None:
-            moved = told[0][1].sum() / self._reading.people.n_records
-            redrawn = float(told[1]) / self._reading.people.n_records
+        if made is not None:
+            moved = made[0][1].sum() / self._reading.people.n_records
+            redrawn = float(made[1]) / self._reading.people.n_records
         return {"boundaries_moved": moved, "people_redrawn": redrawn, WARNING_STAT: None}
 
     def ordinary(self) -> int:
         """Count iterations if nothing moves; passes take too long to gain by blocks."""
         return sys.maxsize if not self.moves and self.steps_done >= max(self.tuning_steps, 1) else 0
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n iterations without moves."""
         return [self._statistics(None) for _ in range(n)]
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""
         self.steps_done += n
 
@@ -192,7 +192,7 @@ class BoundaryStep(Step):
 
     def _changed(self, point: PointType) -> float:
         """Return the share of people who changed, in released columns, since the last step."""
-        columns = zip(self._seen, self.left, strict=True)
+        columns = zip(self._released, self.left, strict=True)
         return float(np.any([point[x] != before for x, before in columns], axis=0).mean())
 
     def describe(self) -> str:

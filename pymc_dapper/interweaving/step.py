@@ -22,12 +22,12 @@ from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.checks import flag, whole_number
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
-from pymc_dapper.interweaving.compiled.moves import Kind, compile_moves
+from pymc_dapper.interweaving.compiled.moves import CompiledMoves, compile_moves
 from pymc_dapper.interweaving.kernels.tuning import unfitted
-from pymc_dapper.interweaving.reading.frame import (
-    noise_has_a_frame,
-    read_frame,
-    with_a_frame,
+from pymc_dapper.interweaving.reading.affine import (
+    affine_records,
+    noise_moves_affinely,
+    read_affine,
 )
 from pymc_dapper.interweaving.reading.model import read_non_centred
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
@@ -58,7 +58,7 @@ class InterweaveStep(Step):
     mechanism and all other factors decide.
 
     If records have at most 16 values, and each has a released answer (randomised response), they
-    are integrated out: theta moves given the release, with the noise of the records' conditional
+    are marginalised: theta moves given the release, with the noise of the records' conditional
     distribution held fixed. The same holds for normal records with a public measurement, such as w
     ~ Normal(a + b * x, s). Parameters of the measurement move, too.
 
@@ -66,16 +66,16 @@ class InterweaveStep(Step):
     them with the sum held fixed, unless its own law depends on them. Its prior then decides, too.
 
     If released sums are nearly exact, this isn't enough. If tuning then finds a long memory of
-    parameters or sums, parameters also move together with the records' frame (their mean and the
-    Cholesky factor of their covariance), with the standardised records held fixed. This affine
-    group move shifts, stretches and shears all records alike (Liu and Sabatti 2000). The records
-    must be continuous, without point masses. If they are normal or lognormal, the frame of their
-    noise moves with the parameters in the same way.
+    parameters or sums, parameters also move together with the records' mean and the Cholesky
+    factor of their covariance, with the standardised records held fixed. This affine group move
+    shifts, stretches and shears all records alike (Liu and Sabatti 2000). The records must be
+    continuous, without point masses. If they are normal or lognormal, their noise moves with the
+    parameters in the same way.
 
     Use it together with a :class:`DapperStep` for the records and any other step for the parameters
     (``pmd.sample`` does). Each is exact alone; each is fast where another is slow.
 
-    In a model without records, such as a table with all of them integrated out
+    In a model without records, such as a table with all of them marginalised
     (:func:`pymc_dapper.tabulate`), it moves the parameters by themselves, and needs no other step.
 
     Parameters
@@ -122,9 +122,10 @@ class InterweaveStep(Step):
     -----
     A move is an elliptical slice of a multivariate t distribution that is fitted to the parameters
     in tuning, and frozen after it (Nishihara et al. 2014). Tuning also chooses the numbers of moves
-    in an iteration, 0 to 16 with the noise held fixed, and as many of each kind of frame: those
-    that give the most effective draws of the slowest parameter per operation. Operations are
-    counted, not timed. Frames need 160 iterations of tuning or more.
+    in an iteration, 0 to 16 with the noise held fixed, and as many affine group moves of the
+    records and of their noise: those that give the most effective draws of the slowest parameter
+    per operation. Operations are counted, not timed. Affine group moves need 160 iterations of
+    tuning or more.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn before
     each iteration. Absent records have noise, too: use the step after a :class:`DapperStep` that
@@ -199,12 +200,12 @@ class InterweaveStep(Step):
         moving = {x.name for x in (*reading.parameters, *reading.numbers)}
         self._stay = [x for x in self._moved if x.name not in moving]
         self._will_move([x for x in self._moved if x.name in moving])
-        # With room for absent records, these would be part of the frame. A sum is moved by itself.
+        # With room for absent records, these would move affinely, too. A sum is moved by itself.
         dense = [x for x in followers if has_density(model.values_to_rvs[x].owner)]
-        no_frame = reading.numbers or reading.sums
-        self._framed = [] if no_frame else with_a_frame(dense, point)
+        not_affine = reading.numbers or reading.sums
+        self._affine = [] if not_affine else affine_records(dense, point)
         self._options, self._point = options, point
-        self._kinds: list[Kind] = []
+        self._compiled: list[CompiledMoves] = []
         self._start_chain(0, 0)
         if not self.when_needed:
             self._when_read(partial(self._compile_next, checked))
@@ -214,42 +215,42 @@ class InterweaveStep(Step):
         names = self._quoted(self._reading.records or self._reading.parameters)
         return Given(state, SharedData(reading, f"the InterweaveStep for {names}"))
 
-    def _kind(self, which: int) -> Kind:
-        """Return a kind of moves; it may be compiled when it is first needed."""
-        while which >= len(self._kinds):
+    def _moves_of(self, which: int) -> CompiledMoves:
+        """Return moves of a kind; they may be compiled when they are first needed."""
+        while which >= len(self._compiled):
             self._compile_in_chain(self._compile_next, own_mode=bool(self._options))
-        return self._kinds[which]
+        return self._compiled[which]
 
     def _compile_next(self, checked: CheckedNoise | None = None) -> None:
-        """Compile the next kind of moves: the noise held fixed, all but a frame, its noise."""
+        """Compile moves: the noise held fixed, then affine ones of records, then of noise."""
         self._stage("Compiling")
         reading, given = self._reading, self._given
-        if self._kinds:
-            of_noise = len(self._kinds) > 1
-            reading = read_frame(reading, self._framed, self._point, of_noise)
+        if self._compiled:
+            of_noise = len(self._compiled) > 1
+            reading = read_affine(reading, self._affine, self._point, of_noise)
             given = self._given_of(reading)
         dim = int(sum(np.prod(x.type.shape) for x in (*reading.moving, *reading.numbers)))
         move, costs = compile_moves(reading, compile_kwargs=self._options)
         names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
-        kind = Kind(reading, move, costs, given, dim, names)
-        self._check_compiled(kind, checked or check_noise(reading, self._point))
-        self._kinds.append(kind)
+        moves = CompiledMoves(reading, move, costs, given, dim, names)
+        self._check_compiled(moves, checked or check_noise(reading, self._point))
+        self._compiled.append(moves)
         if given is not self._given:
             self._givens = [*self._givens, given]
 
-    def _check_compiled(self, kind: Kind, checked: CheckedNoise) -> None:
+    def _check_compiled(self, moves: CompiledMoves, checked: CheckedNoise) -> None:
         """Compare the compiled moves with the model's own log-density at a known state.
 
         PyTensor compiles at the first call. Here, forked workers inherit the result.
         """
-        names = [x.name for x in kind.reading.records]
+        names = [x.name for x in moves.reading.records]
         state = {**self._point, **dict(zip(names, checked.records, strict=True))}
-        fit, rng = unfitted(np.zeros(kind.dim)), np.random.default_rng(0)
-        n = len(kind.reading.numbers)
+        fit, rng = unfitted(np.zeros(moves.dim)), np.random.default_rng(0)
+        n = len(moves.reading.numbers)
         uniforms = [*checked.uniforms, np.full(n, 0.5)] if n else checked.uniforms
-        *_, path, [log_density] = kind.call(state, uniforms, fit, 0, rng)
-        log_density -= path[0, kind.dim - n :].sum()  # the Jacobian of a number's logarithm
-        log_density -= kind.reading.log_volume(path[0, : kind.dim - n], np)
+        *_, path, [log_density] = moves.call(state, uniforms, fit, 0, rng)
+        log_density -= path[0, moves.dim - n :].sum()  # the Jacobian of a number's logarithm
+        log_density -= moves.reading.log_volume(path[0, : moves.dim - n], np)
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):
             raise miscompiled(
                 "the compiled log-density is", float(log_density), checked.log_density
@@ -280,11 +281,11 @@ class InterweaveStep(Step):
         ]
         if self.when_needed:
             lines.append("Begins if tuning mixes poorly without")
-        if self._framed and self.moves is None:
-            framed = [self._reading.model.values_to_rvs[x].name for x in self._framed]
+        if self._affine and self.moves is None:
+            names = [self._reading.model.values_to_rvs[x].name for x in self._affine]
             lines.append(
                 "Moved with their mean and covariance, too, if tuning mixes poorly: "
-                + ", ".join(f"'{name}'" for name in framed)
+                + ", ".join(f"'{name}'" for name in names)
             )
         if self._stay:
             names = self._quoted(self._stay)
@@ -331,23 +332,23 @@ class InterweaveStep(Step):
         found = []
         for which, n_moves in enumerate(self.tuner.numbers):
             if n_moves > 0:
-                found += self._kind(which).transitions(n_moves, self.tuner.fits[which])
+                found += self._moves_of(which).transitions(n_moves, self.tuner.fits[which])
         return found
 
     def ordinary(self) -> int:
         """Count iterations after tuning, when moves are frozen; 0 in tuning."""
         if self.tuner.done < max(self.tuner.tune, 1):
             return 0
-        making = (self._kind(which) for which, n in enumerate(self.tuner.numbers) if n > 0)
-        return sys.maxsize if all(kind.in_code for kind in making) else 0
+        making = (self._moves_of(which) for which, n in enumerate(self.tuner.numbers) if n > 0)
+        return sys.maxsize if all(moves.in_code for moves in making) else 0
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n iterations after tuning."""
-        looked_at = sum((x[:, 1:].sum(axis=1) for x in told), np.zeros(n)).astype(int)
+        looked_at = sum((x[:, 1:].sum(axis=1) for x in reports), np.zeros(n)).astype(int)
         made = sum(self.tuner.numbers)
         return [_statistics(made, number) for number in looked_at.tolist()]
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n iterations after tuning."""
         self.tuner.done += n
 
@@ -355,16 +356,16 @@ class InterweaveStep(Step):
         self, which: int, point: PointType, n_moves: int
     ) -> tuple[PointType, np.ndarray, list[float]]:
         """Make moves of a kind; return their path, and how often each was evaluated, too."""
-        kind = self._kind(which)
-        reading = kind.reading
+        moves = self._moves_of(which)
+        reading = moves.reading
         uniforms = [self.rng.random(x.type.shape) for x in reading.uniforms]
         if reading.numbers:
             uniforms.append(self.rng.random(len(reading.numbers)))
         fit = self.tuner.fits[which]
-        *values, path, outcome = kind.call(point, uniforms, fit, n_moves, self.rng)
+        *values, path, outcome = moves.call(point, uniforms, fit, n_moves, self.rng)
         evaluations = outcome[1:].tolist()  # a few: faster than as an array
         if any(evaluations):
-            point = {**point, **dict(zip(kind.names, values, strict=True))}
+            point = {**point, **dict(zip(moves.names, values, strict=True))}
         return point, path, evaluations
 
     def _flat(self, point: PointType) -> np.ndarray:
@@ -386,9 +387,9 @@ class InterweaveStep(Step):
             self._flat(point),
             paths,
             evaluations,
-            [kind.costs for kind in self._kinds],
+            [moves.costs for moves in self._compiled],
             partial(self._compile_more, point),
-            len(point[self._framed[0].name]) if self._framed else 0,
+            len(point[self._affine[0].name]) if self._affine else 0,
         )
         if tuner.done == tuner.tune and tuner.unmoved.any() and self._reading.records:
             self._warn_that_it_is_alone(tuner.unmoved)
@@ -401,15 +402,15 @@ class InterweaveStep(Step):
         )
 
     def _compile_more(self, point: PointType) -> list[np.ndarray]:
-        """Compile the kinds that come next; return where frames begin."""
+        """Compile the kinds that come next; return where affine ones begin."""
         if not self.tuner.numbers:
-            self._kind(0)
+            self._moves_of(0)
             return []
-        both = noise_has_a_frame(self._reading, self._framed)
+        both = noise_moves_affinely(self._reading, self._affine)
         rng, starts = np.random.default_rng(0), []
-        for which in (1, 2)[: 1 + both] if self._framed else ():
-            kind = self._kind(which)
-            *_, path, _ = kind.call(point, [], unfitted(np.zeros(kind.dim)), 0, rng)
+        for which in (1, 2)[: 1 + both] if self._affine else ():
+            moves = self._moves_of(which)
+            *_, path, _ = moves.call(point, [], unfitted(np.zeros(moves.dim)), 0, rng)
             starts.append(path[0])
         return starts
 

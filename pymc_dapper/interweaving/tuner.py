@@ -25,7 +25,7 @@ class Tuner:
     """How many moves of each kind an iteration makes, and along which ellipses.
 
     The rule is in :mod:`pymc_dapper.kernels.tuning`. Moves with the noise held fixed begin after
-    40, 80, 160, ... iterations, and those of frames after a quarter of what is left. In tuning
+    40, 80, 160, ... iterations, and affine group moves after a quarter of what is left. In tuning
     there are 16 of each kind. All attributes are a chain's state.
 
     Attributes
@@ -36,7 +36,7 @@ class Tuner:
     moves : int or None
         The number that was given.
     numbers : list of int
-        Moves of each kind after tuning: with the noise held fixed, then of frames.
+        Moves of each kind after tuning: with the noise held fixed, then affine ones.
     fits : list of Fit
         The ellipses of each kind.
     unmoved : ndarray of bool
@@ -90,8 +90,8 @@ class Tuner:
         costs : sequence of Costs
             Of each kind that is compiled. Another chain may have needed more of them.
         more : callable
-            Compiles the kinds that are needed next, the first or frames of ``n_rows`` rows, and
-            returns where these begin.
+            Compiles the kinds that are needed next, the first or affine ones of ``n_rows`` rows,
+            and returns where these begin.
         """
         self.done += 1
         for k, path in enumerate(paths):
@@ -132,7 +132,7 @@ class Tuner:
                 self.fits[k] = fit_draws(path[:, -1])
 
     def _since(self, k: int, since: int) -> tuple[np.ndarray, np.ndarray]:
-        """Paths and evaluations of a kind, from an iteration on; those of frames begin later."""
+        """Paths and evaluations of a kind, from an iteration on; affine ones begin later."""
         begin = max(len(self.paths[k]) - (self.done - since), 0)
         return np.array(self.paths[k][begin:]), np.array(self.evaluations[k][begin:])
 

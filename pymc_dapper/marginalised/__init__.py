@@ -2,9 +2,9 @@
 
 The counts' walk goes over all factors except the counts' prior: each term must depend on one count,
 and on no parameter. The log-density of a Binomial or Poisson count is linear in a natural parameter
-(`reading.model`). So weights of counts are tabulated once per chain (`kernels.sums`), and an
-operation sums them (`compiled.op`); its gradient is the mean count. The rest of the log-density is
-the model's own, at fixed counts. No PyMC density is written a second time.
+(`reading.model`). So weights of counts are tabulated once per chain (`kernels.count_tables`), and
+an operation sums them (`compiled.op`); its gradient is the mean count. The rest of the log-density
+is the model's own, at fixed counts. No PyMC density is written a second time.
 
 The self-check is Bayes' rule: the marginalised log-density, plus that of the counts drawn given it,
 is the model's.

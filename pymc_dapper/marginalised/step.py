@@ -20,7 +20,7 @@ from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.counts.reading.self_check import by_variable, in_cells
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import TOLERANCE, agree, compile_in_python
-from pymc_dapper.marginalised.compiled.sums import compile_sums
+from pymc_dapper.marginalised.compiled.marginal_density import compile_sums
 from pymc_dapper.marginalised.reading.model import read_marginalised
 from pymc_dapper.plausibility.check import check_releases
 from pymc_dapper.steps.base import Given, Step, miscompiled

@@ -27,7 +27,7 @@ from pymc_dapper.mechanisms.groups import (
     SensitivityLike,
     by_group,
     largest_loss,
-    told_neighbours,
+    with_neighbours,
 )
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
@@ -385,7 +385,7 @@ class LaplaceNoise(AdditiveNoise):
             neighbours, or the sensitivity depends on the neighbours and neither says which are
             meant.
         """
-        budget = told_neighbours(cls, budget, neighbours)
+        budget = with_neighbours(cls, budget, neighbours)
         scale = by_group(lambda s: cls._scale_for(budget, sensitivity=s), sensitivity)
         return cls(scale, budget=budget)
 
@@ -554,7 +554,7 @@ class GaussianNoise(AdditiveNoise):
             neighbours, or the sensitivity depends on the neighbours and neither says which are
             meant.
         """
-        budget = told_neighbours(cls, budget, neighbours)
+        budget = with_neighbours(cls, budget, neighbours)
         sigma = by_group(
             lambda s: accounting.gaussian_sigma(budget, sensitivity=s, bound=bound), sensitivity
         )

@@ -244,7 +244,7 @@ class Mechanism(ABC):
         logp = self.logp(data, statistic)
         # Noise that is joint over an axis has one log-density, and no dim for that axis.
         potential = pm.Potential(name, logp, dims=(dims and dims[: logp.type.ndim]) or None)
-        return self._tell(potential, name, statistic, data)
+        return self._tag(potential, name, statistic, data)
 
     @checks.called_as('mechanism.observe("privacy", statistic, released=...)')
     def observe(
@@ -262,7 +262,7 @@ class Mechanism(ABC):
         """
         data, statistic, dims = self._checked("observe", name, statistic, released, dims)
         variable = self._random_variable(name, statistic, observed=data, dims=dims)
-        return self._tell(variable, name, statistic, data)
+        return self._tag(variable, name, statistic, data)
 
     @checks.called_as('mechanism.generate("privacy", statistic)')
     def generate(self, name: str, statistic: Any, *, dims: Dims = None) -> TensorVariable:
@@ -334,7 +334,7 @@ class Mechanism(ABC):
         alike = [given] if tuple(shape) == tuple(statistic.type.shape) else []
         return data, statistic, release_dims(model, name, dims, shape, [data, *alike])
 
-    def _tell(
+    def _tag(
         self, variable: TensorVariable, name: str, statistic: TensorVariable, data: Release
     ) -> TensorVariable:
         """Note on a variable what it stands for, for steps and for checks of releases."""

@@ -53,7 +53,7 @@ def by_group(scale_of: Callable[[Any], float], sensitivity: SensitivityLike) -> 
     return np.array([scale_of(each) for each in groups.flat]).reshape(groups.shape)
 
 
-def told_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None) -> Any:
+def with_neighbours(mechanism: type, budget: Any, neighbours: Neighbours | None) -> Any:
     """Set the neighbours of a budget to those given; None leaves them as they are."""
     needs = f"{mechanism.__name__}.calibrate needs a budget, such as pmd.PureDP(epsilon=0.5)"
     is_a(budget, Budget, needs)

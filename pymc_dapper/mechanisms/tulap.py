@@ -14,7 +14,7 @@ from pymc_dapper.checks import called_as, finite_number, real_numbers, shown
 from pymc_dapper.distributions import Tulap
 from pymc_dapper.distributions._rounded import tulap_between
 from pymc_dapper.mechanisms.additive import AdditiveNoise
-from pymc_dapper.mechanisms.groups import one_scale, told_neighbours
+from pymc_dapper.mechanisms.groups import one_scale, with_neighbours
 from pymc_dapper.sensitivity import Neighbours, Sensitivities
 
 
@@ -81,7 +81,7 @@ class TulapMechanism(AdditiveNoise):
         """
         if not isinstance(budget, ApproxDP):
             accounting.check_pure(budget, cls.__name__)
-        budget = told_neighbours(cls, budget, neighbours)
+        budget = with_neighbours(cls, budget, neighbours)
         _check_unit(needed(budget, sensitivity, "l1", "Tulap noise"))
         b = float(np.exp(-budget.epsilon))
         if not 0 < b < 1:

@@ -25,16 +25,16 @@ from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
+from pymc_dapper.plausibility.known_margins import (
+    KnownMargins,
+    KnownValues,
+    check_adjusted,
+    find_known_margins,
+)
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 from pymc_dapper.plausibility.overflow import check_overflow
 from pymc_dapper.plausibility.repeated import check_cells_again, check_repeated, is_same
 from pymc_dapper.plausibility.support import bounds_by_support
-from pymc_dapper.plausibility.told_sums import (
-    Told,
-    ToldSums,
-    check_adjusted,
-    find_told_sums,
-)
 
 MOST_DEVIATIONS = 12.0
 """A release this many noise standard deviations away isn't explained by chance."""
@@ -83,11 +83,13 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     statistics = rebuild([x.statistic for x in found], view_of(model).dims)
     found = [replace(x, statistic=new) for x, new in zip(found, statistics, strict=True)]
     draws = _prior_draws(model, statistics, values) if releases else []
-    told = [
-        Told(f"'{x.name}' {'was released' if x.noise else 'tells'}", drawn, x.known, not x.noise)
+    known = [
+        KnownValues(
+            f"'{x.name}' {'was released' if x.noise else 'tells'}", drawn, x.known, not x.noise
+        )
         for x, drawn in zip(found, draws, strict=True)
     ]
-    released, exact = told[: len(releases)], told[len(releases) :]
+    released, exact = known[: len(releases)], known[len(releases) :]
     comparisons, laws = [], cache(NoiseLaw)
     for k, release in enumerate(found[: len(releases)]):
         extremes = partial(at_extremes, model, release.statistic, values)
@@ -138,15 +140,15 @@ class _Comparison:
         draws: np.ndarray,
         latent: str,
         extremes: Callable[[], list[np.ndarray]],
-        told: Sequence[Told],
+        known: Sequence[KnownValues],
         laws: Callable[..., NoiseLaw],
     ):
         self.release = release
         self._extremes = extremes
         shape = release.lowest.shape
-        self._told: list[ToldSums] = []
+        self._margins: list[KnownMargins] = []
         if len(draws) and draws.shape[1:] == shape and np.isfinite(draws).all():
-            self._told = list(find_told_sums(shape, draws.reshape(len(draws), -1), told))
+            self._margins = list(find_known_margins(shape, draws.reshape(len(draws), -1), known))
         draws = draws[np.isfinite(draws).all(axis=tuple(range(1, draws.ndim)))]
         n_draws, *each = draws.shape
         self._shape = np.broadcast_shapes(shape, tuple(each))
@@ -159,7 +161,7 @@ class _Comparison:
         self._sums = None
         if self._noise.deviations is not None and n_draws and self._noise.size > 1:
             self._sums = _KnownSums(self._draws, self._noise)
-            self._told += self._sums.told()
+            self._margins += self._sums.margins()
 
     def complaint(self) -> str | None:
         """Say what is wrong with the release; None if nothing is."""
@@ -178,7 +180,7 @@ class _Comparison:
                 return (
                     f"released {_number(lowest[k], highest[k])} is "
                     f"{distance[k] / deviations[k]:.0f} noise standard deviations from "
-                    + reach.told(k)
+                    + reach.described(k)
                     + (f", and {others} more of its values are as far out" if others else "")
                 )
         never = self._that_never_vary(lowest, highest)
@@ -191,7 +193,7 @@ class _Comparison:
             )
         if not np.array_equal(lowest, highest):
             return None
-        for sums in self._told:
+        for sums in self._margins:
             check_adjusted(self.release.name, lowest, noise, sums)
         return None if self._sums is None else self._sums.complaint(lowest)
 
@@ -248,7 +250,7 @@ class _Comparison:
             k = int(np.argmax(lost))
             raise ReadingError(
                 f"'{self.release.name}': released {_number(lowest[k], highest[k])} is so far from "
-                f"{self._reach.told(k)}, that in double precision all data sets have the same "
+                f"{self._reach.described(k)}, that in double precision all data sets have the same "
                 "log-density. Nothing can be sampled: look for wrong units, a wrong scale or a "
                 "wrong number of records"
             )
@@ -275,7 +277,7 @@ class _Reach:
             upper = np.where(np.isfinite(upper), upper, np.max(draws, axis=0) + margin)
         self.lower, self.upper = lower, upper
 
-    def told(self, k: int) -> str:
+    def described(self, k: int) -> str:
         """Describe the range of an entry, for messages."""
         if self.bounded[k]:
             lower, upper = self.lower[k], self.upper[k]
@@ -320,13 +322,13 @@ class _KnownSums:
             _, spread, directions = np.linalg.svd(scaled, full_matrices=False)
             self._fixed = directions[spread < 1e-3]
 
-    def told(self) -> list[ToldSums]:
+    def margins(self) -> list[KnownMargins]:
         """Return the total, if it is the same in all data sets."""
         if self._total is None:
             return []
         total = np.full((1, 1), self._total)
-        told = Told("they do in all data sets", total, total[0], True)
-        return [ToldSums(told, np.arange(1), (np.arange(self._noise.size),))]
+        known = KnownValues("they do in all data sets", total, total[0], True)
+        return [KnownMargins(known, np.arange(1), (np.arange(self._noise.size),))]
 
     def complaint(self, released: np.ndarray) -> str | None:
         """Say how the release contradicts the known sums; None if it doesn't."""

@@ -13,8 +13,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.plausibility.known_margins import SAME_DRAWS, step_of
 from pymc_dapper.plausibility.noise_law import NoiseLaw
-from pymc_dapper.plausibility.told_sums import SAME_DRAWS, step_of
 
 
 def is_same(

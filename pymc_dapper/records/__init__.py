@@ -1,7 +1,7 @@
 """Records as latent variables: how a model depends on them, and the step that updates them.
 
 A sweep proposes all records at once, then decides on them one by one (`compiled.sweep`). The
-decisions, such as `kernels.record_sweep.decide_by_sums`, are a deterministic function of the
+decisions, such as `kernels.sums_sweep.decide_by_sums`, are a deterministic function of the
 records' present and proposed contributions, and of a threshold for each record. A proposal is
 accepted if it gains more log-density of the sums than its threshold: the logarithm of a uniform
 variate, less what the record's separable factors gain. Randomness stays outside. So a test can
@@ -49,7 +49,7 @@ a short sorted list keeps up to date. A sweep over a million records takes as lo
 histogram.
 
 **Rounding.** Sums are computed anew at the start of each sweep, in runs with compensation
-(`kernels.record_sweep`). At draws 1, 32, 1024, ... the step compares the sweep's log-density with
+(`kernels.sums_sweep`). At draws 1, 32, 1024, ... the step compares the sweep's log-density with
 the model's own, summed carefully in Python; if products were expanded, it does so at every draw.
 
 **Impossible states.** A state is impossible if its log-density isn't finite. From an impossible

@@ -7,7 +7,7 @@ import numpy as np
 from pymc_dapper.kernels.effective_draws import effective_draws, effective_if_autoregressive
 from pymc_dapper.records.reading.known_totals import KnownTotals
 from pymc_dapper.records.reading.model import ModelReading
-from pymc_dapper.records.reading.seen import SufficientStatistics
+from pymc_dapper.records.reading.sufficient_statistics import SufficientStatistics
 
 LOOKS = 32
 """Number of times that the sums are recorded, evenly over a chain's draws."""
@@ -50,7 +50,7 @@ class LongMemory:
         self._next = next(self._looks, None)
         self._look = seen
         self._known = [] if known is None else seen.positions(known.single_sums())
-        self._seen: list[np.ndarray] = []
+        self._values: list[np.ndarray] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []
 
@@ -64,7 +64,7 @@ class LongMemory:
         """Record the state after a sweep if it is time; after the last, say what is slow."""
         if sweep != self._next:
             return None
-        self._seen.append(self._look(records, parameters))
+        self._values.append(self._look(records, parameters))
         self._accepted.append(accepted)
         self._start = self._start or [x.copy() for x in records]
         self._next = next(self._looks, None)
@@ -75,7 +75,7 @@ class LongMemory:
         share = float(np.mean(self._accepted))
         names = reading.quoted_names
         chain = f"this chain of {self._draws} draws"
-        effective = least_effective(np.array(self._seen))
+        effective = least_effective(np.array(self._values))
         effective[self._known] = np.nan
         if (effective < FEWEST).any():
             # nan, for a constant sum, isn't below any number.

@@ -30,7 +30,8 @@ def check_digits(
             f"but {computed:.10g} from sums over the records. At the chain's present "
             "parameters, the records lie far from zero compared with how they vary, or with "
             "the noise. Subtract a public constant from them first, or give the parameters a "
-            "prior that excludes such values"
+            "prior that excludes such values. Otherwise this is a fault of pymc_dapper's: please "
+            "report the model"
         )
 
 

@@ -35,8 +35,8 @@ from pymc_dapper.records.reading.description import (
 from pymc_dapper.records.reading.exchange_groups import read_exchange
 from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
-from pymc_dapper.records.reading.seen import SufficientStatistics
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
+from pymc_dapper.records.reading.sufficient_statistics import SufficientStatistics
 from pymc_dapper.records.walks import INDEPENDENT, Walks
 from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
 from pymc_dapper.steps.building import tells_why
@@ -236,7 +236,7 @@ class DapperStep(Step):
         # For the sweep with walks, if it is needed; large arrays aren't kept.
         self._options, self._checked = options, checked._replace(records=self._records(point))
         self._walk: CompiledSweep | None = None
-        self._seen: SufficientStatistics | None = None
+        self._statistics: SufficientStatistics | None = None
         self.sweep = compile_sweep(
             reading, compile_kwargs=options, tell_accepted=self.track_records
         )
@@ -261,10 +261,10 @@ class DapperStep(Step):
         n_present = sweep.n_records if reading.number is None else reading.number.name
         given = sweep.arguments([*self._given.names, *self._given.data.values])
         takes = (n_present, AS_DRAWN, *names, *given)
-        tells: list[tuple[tuple[int, ...], str]] = [((2,), "float64")]
+        reports: list[tuple[tuple[int, ...], str]] = [((2,), "float64")]
         if self.track_records:
-            tells.append(((reading.n_records,), "bool"))
-        return [Transition(sweep.function, takes, names, tuple(tells))]
+            reports.append(((reading.n_records,), "bool"))
+        return [Transition(sweep.function, takes, names, tuple(reports))]
 
     def _is_more_than_a_sweep(self) -> bool:
         """Whether an iteration also exchanges pairs, or checks digits."""
@@ -281,18 +281,18 @@ class DapperStep(Step):
         drawn = done - tune
         return min(x for x in self._looks if x > drawn) - drawn - 1
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n sweeps."""
         stats = [
             {"dapper_accept": accept, "dapper_mechanism_logp": logp, WARNING_STAT: None}
-            for accept, logp in told[0].tolist()
+            for accept, logp in reports[0].tolist()
         ]
         if self.track_records:
-            for each, accepted in zip(stats, told[1], strict=True):
+            for each, accepted in zip(stats, reports[1], strict=True):
                 each[self._record_stat] = accepted
         return stats
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n sweeps."""
         self.sweeps_done += n
 
@@ -389,13 +389,13 @@ class DapperStep(Step):
                 accept,
                 before,
                 records,
-                sees=lambda x: self._what_is_seen()(x, of),
+                sees=lambda x: self._sufficient_statistics()(x, of),
                 can=lambda: self._walking_sweep() is not None,
             )
-        told, drawn = None, self.sweeps_done - self.tuning_sweeps
+        warning, drawn = None, self.sweeps_done - self.tuning_sweeps
         if drawn <= 0 or drawn in self._looks or self.sweep.as_written is not None:
-            told = self._look_at(drawn, records, given, accept, logp)
-        stats = {"dapper_accept": accept, "dapper_mechanism_logp": logp, WARNING_STAT: told}
+            warning = self._look_at(drawn, records, given, accept, logp)
+        stats = {"dapper_accept": accept, "dapper_mechanism_logp": logp, WARNING_STAT: warning}
         if exchanged:
             [stats[EXCHANGE_STAT]] = exchanged
         if self.track_records:
@@ -440,7 +440,7 @@ class DapperStep(Step):
         if self._draws >= SHORTEST_CHAIN:
             self._long_memory = LongMemory(
                 self._reading,
-                self._what_is_seen(),
+                self._sufficient_statistics(),
                 self.tuning_sweeps,
                 self._draws,
                 None if self._pairs is None else self._pairs.known,
@@ -462,19 +462,19 @@ class DapperStep(Step):
         elif drawn in POWERS and self._as_written is not None:
             as_written = self._as_written(records, parameters)
             self._check_digits(as_written, logp, refusals.ROUNDING * abs(as_written))
-        told = None
+        message = None
         if self._never_moved is not None:
-            told = self._never_moved.look(self.sweeps_done, records, parameters)
+            message = self._never_moved.look(self.sweeps_done, records, parameters)
             if self._never_moved.is_done:
                 self._never_moved = None
         elif self._long_memory is not None:
-            told = self._long_memory.look(self.sweeps_done, records, parameters, accept)
-        return None if told is None else warning_of(told)
+            message = self._long_memory.look(self.sweeps_done, records, parameters, accept)
+        return None if message is None else warning_of(message)
 
-    def _what_is_seen(self) -> SufficientStatistics:
-        if self._seen is None:
-            self._seen = SufficientStatistics(self._reading)
-        return self._seen
+    def _sufficient_statistics(self) -> SufficientStatistics:
+        if self._statistics is None:
+            self._statistics = SufficientStatistics(self._reading)
+        return self._statistics
 
     def _walking_sweep(self) -> CompiledSweep | None:
         """Compile the walking sweep when it is first needed; None if no records can walk."""

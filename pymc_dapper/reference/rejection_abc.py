@@ -82,7 +82,7 @@ class RejectionDraws:
 
     @property
     def log_evidence(self) -> float:
-        """Log-density of the release, all else integrated out: bound plus log acceptance."""
+        """Log-density of the release, all else marginalised: bound plus log acceptance."""
         return self.log_bound + float(np.log(self.acceptance))
 
     @property

@@ -11,7 +11,7 @@ from pymc_dapper.checks import known, names, options, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.census_codes import PRODUCTS, classes_of, sizes_of
 from pymc_dapper.releases.census_files import Wanted, numbers_of, plain_name, rows_of
-from pymc_dapper.releases.labels import Coords, as_coords, check_used, told
+from pymc_dapper.releases.labels import Coords, as_coords, check_used, listed
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 
@@ -175,7 +175,7 @@ def census_bounds(
     for name, code, row in _constraints(rows, levels, geocodes, storage_options, signs):
         found.setdefault(code, np.full((2, row.size), -1))[int(name == _MOST)] = row
     if half := [code for code, bounds in found.items() if bounds.min() < 0]:
-        raise ValueError(f"rows: geocode {told(half)} must have both {_LEAST} and {_MOST}")
+        raise ValueError(f"rows: geocode {listed(half)} must have both {_LEAST} and {_MOST}")
     return found
 
 
@@ -258,10 +258,10 @@ def _arranged(name: str, part: pd.DataFrame, codes: pd.Index) -> pd.DataFrame:
         again = part.index[part.index.duplicated()][0]
         raise ValueError(f"'{name}': there are two rows of geocode {again!r}")
     if missing := sorted(set(codes) - set(part.index), key=str):
-        raise ValueError(f"'{name}': there is no row of geocode {told(missing)}")
+        raise ValueError(f"'{name}': there is no row of geocode {listed(missing)}")
     if extra := sorted(set(part.index) - set(codes)):
         raise ValueError(
-            f"'{name}': geocode {told(extra)} isn't among the coords of '{name.split(':')[0]}'"
+            f"'{name}': geocode {listed(extra)} isn't among the coords of '{name.split(':')[0]}'"
         )
     return part.loc[codes, ["value", "variance"]]
 
@@ -311,7 +311,7 @@ def _shape(
             )
         if len(own) > 1:
             raise ValueError(
-                f"'{name}': it isn't known which attributes {told(own)} are classes of. A column "
+                f"'{name}': it isn't known which attributes {listed(own)} are classes of. A column "
                 "with the attribute's name can say so"
             )
         factor = own[0]

@@ -9,7 +9,7 @@ import numpy as np
 from pymc_dapper.checks import has_shape, is_a, options, real_numbers, shown, text, whole_number
 from pymc_dapper.mechanisms import DiscreteGaussianMechanism
 from pymc_dapper.releases.census_codes import ZEROS, classes_of, sizes_of
-from pymc_dapper.releases.labels import told
+from pymc_dapper.releases.labels import listed
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
 from pymc_dapper.table_trees.given import MOST_CELLS, TableQuery
@@ -159,7 +159,7 @@ def _impossible(
     if "hhgq" not in values:
         raise ValueError("bounds: no query tells kinds of group quarters apart, such as 'hhgq'")
     if unknown := [code for code in given if code not in place]:
-        raise ValueError(f"bounds: there is no row of geocode {told(unknown)}")
+        raise ValueError(f"bounds: there is no row of geocode {listed(unknown)}")
     kind, needed = values["hhgq"], 0
     found = np.zeros((parent.size, everywhere.size), dtype=bool)
     found[parent < 0] = everywhere
@@ -224,7 +224,7 @@ def _areas(
         if level_of.setdefault(code, level) != level:
             raise ValueError(f"geocode {code!r} is of '{level_of[code]}' and of '{level}'")
     if unknown := [code for code in parents if code not in level_of]:
-        raise ValueError(f"parents: there is no row of geocode {told(unknown)}")
+        raise ValueError(f"parents: there is no row of geocode {listed(unknown)}")
     geocodes = tuple(sorted({*level_of, *exact, *parents.values()}, key=lambda c: (len(c), c)))
     place = {code: k for k, code in enumerate(geocodes)}
     lengths = sorted({len(code) for code in geocodes}, reverse=True)
@@ -236,5 +236,5 @@ def _areas(
     finest = level_of[max(level_of, key=len)]
     leaves = np.setdiff1d(np.arange(len(geocodes)), parent)
     if bare := [geocodes[k] for k in leaves if level_of.get(geocodes[k]) != finest]:
-        raise ValueError(f"geocode {told(bare)} has no part of the finest level, '{finest}'")
+        raise ValueError(f"geocode {listed(bare)} has no part of the finest level, '{finest}'")
     return geocodes, parent

@@ -99,16 +99,16 @@ def _compare(name: str, dim: str, own: Sequence[Label], of_model: Sequence[Label
     if set(own) == set(of_model):
         raise ValueError(
             f"'{name}': the model has the labels of dim '{dim}' in another order than the release: "
-            f"{told(of_model)}, where the release has {told(own)}. Write pm.Model(coords="
+            f"{listed(of_model)}, where the release has {listed(own)}. Write pm.Model(coords="
             "release.coords), or read the release with these coords"
         )
     raise ValueError(
         f"'{name}': the model has other labels along dim '{dim}' than the release: "
-        f"{told(of_model)}, where the release has {told(own)}"
+        f"{listed(of_model)}, where the release has {listed(own)}"
     )
 
 
-def told(labels: Sequence[Label], most: int = 4) -> str:
+def listed(labels: Sequence[Label], most: int = 4) -> str:
     """Write labels as a list; of many, the first ones."""
-    listed = ", ".join(map(repr, labels[:most]))
-    return listed if len(labels) <= most else f"{listed}, ... ({len(labels)})"
+    first = ", ".join(map(repr, labels[:most]))
+    return first if len(labels) <= most else f"{first}, ... ({len(labels)})"

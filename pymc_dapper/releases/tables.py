@@ -12,7 +12,7 @@ from pymc_dapper.budget import Budget
 from pymc_dapper.checks import about, as_array, choice, known, names, shown
 from pymc_dapper.mechanisms import Mechanism
 from pymc_dapper.releases.frames import Columns, column, columns_of
-from pymc_dapper.releases.labels import Coords, as_coords, as_label, check_used, told
+from pymc_dapper.releases.labels import Coords, as_coords, as_label, check_used, listed
 from pymc_dapper.releases.noise import NOISE
 from pymc_dapper.releases.query import Query
 from pymc_dapper.releases.release import Release
@@ -134,7 +134,7 @@ def _arranged(
         place = {label: k for k, label in enumerate(coords[key])}
         if unknown := [label for label in own if label not in place]:
             raise ValueError(
-                f"'{name}': {unknown[0]!r} isn't among the coords of '{key}': {told(coords[key])}"
+                f"'{name}': {unknown[0]!r} isn't among the coords of '{key}': {listed(coords[key])}"
             )
         places.append([place[label] for label in own])
     shape = tuple(map(len, coords.values()))

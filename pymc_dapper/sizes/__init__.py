@@ -20,9 +20,9 @@ they are cut only. Without a known total, n has as many without a shuffle (13 mo
 **The order of steps** is that of a partially collapsed Gibbs sampler (van Dyk and Park 2008, JASA
 103). `assign_steps` makes it:
 
-1. Parameters, given n and the present records alone (`graphs.present`); absent ones are integrated
-   out. This keeps the posterior of (parameters, n, present records), and may leave absent records
-   at odds with the parameters.
+1. Parameters, given n and the present records alone (`graphs.present`); absent ones are
+   marginalised. This keeps the posterior of (parameters, n, present records), and may leave absent
+   records at odds with the parameters.
 2. `DapperStep`. Absent records add nothing to a sum, so an absent record's proposal, a draw from
    its prior, is always accepted. Present records keep the posterior of step 1, and absent ones
    become independent draws given it. A walk would leave them near their old values, so these

@@ -155,15 +155,15 @@ class SizeStep(Step):
         drawn = self.steps_done - self.tuning_steps
         return -drawn if drawn <= 0 else self.all_steps - self.steps_done - 1
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n draws; an error says that one isn't possible."""
-        if self.steps_done > self.tuning_steps and any((x[:, 0] < 0).any() for x in told):
+        if self.steps_done > self.tuning_steps and any((x[:, 0] < 0).any() for x in reports):
             raise SamplingError("no number is possible")
         return [{WARNING_STAT: None} for _ in range(n)]
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n draws, and add up how near the end they came."""
-        for k, x in enumerate(told if self.steps_done > self.tuning_steps else ()):
+        for k, x in enumerate(reports if self.steps_done > self.tuning_steps else ()):
             for at_the_end in x[:, 1].tolist():  # not by `sum`, which rounds otherwise
                 self.at_the_end[k] += at_the_end
         self.steps_done += n
@@ -171,12 +171,12 @@ class SizeStep(Step):
     def _near_the_end(self) -> SamplerWarning | None:
         """Warn of numbers whose posterior comes near the end of the room."""
         draws = self.all_steps - self.tuning_steps
-        told = [
+        warnings = [
             size.near_the_end()
             for size, total in zip(self._sizes, self.at_the_end, strict=True)
             if draws > 0 and total / draws > NEAR_THE_END and size.may_be_larger
         ]
-        return warning_of(" ".join(told)) if told else None
+        return warning_of(" ".join(warnings)) if warnings else None
 
     def describe(self) -> str:
         """Describe how the model was read.
@@ -224,7 +224,7 @@ class _Size:
 
     @property
     def transition(self) -> Transition:
-        """The draw, which tells the drawn number and the probability of the end."""
+        """The draw, which reports the drawn number and the probability of the end."""
         *records, number = self._moves
         takes = (number, *records, *self.given.names, *self.given.data.values)
         return Transition(self._draw, takes, self._moves, (((2,), "float64"),))

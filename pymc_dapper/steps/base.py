@@ -198,12 +198,12 @@ class Step(BlockedStep):
         """Count the next iterations in which the step makes its transitions and nothing else."""
         return 0
 
-    def statistics(self, n: int, told: Sequence[np.ndarray]) -> list[dict[str, Any]]:
+    def statistics(self, n: int, reports: Sequence[np.ndarray]) -> list[dict[str, Any]]:
         """Make the statistics of n such iterations from reported arrays, a row for each."""
         return [{} for _ in range(n)]
 
-    def passed(self, n: int, told: Sequence[np.ndarray]) -> None:
-        """Count n iterations that :meth:`step` didn't make; ``told`` are their reports."""
+    def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
+        """Count n iterations that :meth:`step` didn't make; ``reports`` are theirs."""
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain: use its generator, forget tuning, read shared data.
@@ -253,5 +253,6 @@ def miscompiled(what: str, compiled: float, expected: float) -> ReadingError:
     return ReadingError(
         f"{what} {compiled:.10g} where the model has {expected:.10g}. If the model uses an "
         "operation of your own, its numba implementation differs from its `perform`, or an older "
-        "one was loaded from PyTensor's cache: see docs/operations.md"
+        "one was loaded from PyTensor's cache: see docs/operations.md. Otherwise this is a fault "
+        "of pymc_dapper's: please report the model"
     )

@@ -33,8 +33,8 @@ class _Block:
     states: list[Any]
     """The point and the generators' states before them."""
     rest: Iterator[tuple[PointType, StatsType]] = field(default_factory=lambda: iter(()))
-    told: list[list[np.ndarray]] = field(default_factory=list)
-    """What each step's transitions tell of each iteration."""
+    reports: list[list[np.ndarray]] = field(default_factory=list)
+    """What each step's transitions report of each iteration."""
     n: int = 0
     handed_out: int = 0
     last: PointType = field(default_factory=dict)
@@ -153,11 +153,11 @@ class GibbsStep(CompoundStep):
         self._block = block = _Block(start, [x.bit_generator.state for x in self._rngs()])
         began = perf_counter()
         try:
-            moved, told = map(iter, self._run(start, n))
+            moved, reports = map(iter, self._run(start, n))
             self._seconds = max(perf_counter() - began, 1e-9) / n
             for step in self.methods:
-                block.told.append([x for _ in step.transitions for x in next(told)])
-            stats = [x.statistics(n, own) for x, own in zip(self.methods, block.told, strict=True)]
+                block.reports.append([x for _ in step.transitions for x in next(reports)])
+            stats = [x.statistics(n, y) for x, y in zip(self.methods, block.reports, strict=True)]
         except MemoryError:
             raise
         except Exception:  # the step that fails says why, when it is called alone
@@ -182,8 +182,8 @@ class GibbsStep(CompoundStep):
         if self._at_most is None:
             size = sum(np.asarray(x).nbytes for x in point.values())
             moves_all = size <= LARGEST_POINT and self.moved_in_blocks() >= point.keys()
-            tells = [x for _, each in self._transitions() for x in each.tells]
-            size += sum(np.dtype(dtype).itemsize * prod(shape) for shape, dtype in tells)
+            reports = [x for _, each in self._transitions() for x in each.reports]
+            size += sum(np.dtype(dtype).itemsize * prod(shape) for shape, dtype in reports)
             self._at_most = LARGEST_BLOCK // max(size, 1) if moves_all else 0
         return min(ahead, self._longest, int(SECONDS / self._seconds), self._at_most)
 
@@ -192,7 +192,7 @@ class GibbsStep(CompoundStep):
         return {name for _, each in self._transitions() for name in each.moves}
 
     def _run(self, point: PointType, n: int) -> Any:
-        """Make iterations: values of each variable, and what each transition tells."""
+        """Make iterations: values of each variable, and what each transition reports."""
         steps, transitions = zip(*self._transitions(), strict=True)
         key = self._key(point)
         if key not in self._loops:
@@ -219,8 +219,8 @@ class GibbsStep(CompoundStep):
         """Tell steps what was handed out."""
         n, self._block = block.handed_out, None
         self._left -= n
-        for step, told in zip(self.methods, block.told, strict=n > 0):
-            step.passed(n, [x[:n] for x in told])
+        for step, reports in zip(self.methods, block.reports, strict=n > 0):
+            step.passed(n, [x[:n] for x in reports])
 
     def _transitions(self) -> list[tuple[Step, Transition]]:
         ours = [x for x in self.methods if isinstance(x, Step)]

@@ -55,14 +55,14 @@ def notice_of(message: str) -> SamplerWarning:
 
 
 @contextmanager
-def told_once() -> Iterator[None]:
+def each_warning_once() -> Iterator[None]:
     """Have a warning that several chains share logged once."""
-    told: set[str] = set()
+    seen: set[str] = set()
 
     def is_new(record: logging.LogRecord) -> bool:
-        known, message = len(told), record.getMessage()
-        told.add(message)
-        return len(told) > known
+        known, message = len(seen), record.getMessage()
+        seen.add(message)
+        return len(seen) > known
 
     logger = logging.getLogger("pymc.stats.convergence")  # the logger of that statistic in PyMC
     logger.addFilter(is_new)

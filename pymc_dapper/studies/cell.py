@@ -300,7 +300,7 @@ def missing_information(
     tuned by then. The draws are of parameters at these points, those that were watched. Returns the
     fraction and its Monte Carlo error by name. Returns nothing if nothing is latent, or if a
     parameter is moved by other steps than conjugate draws and NUTS, such as a CountStep that
-    integrates it out.
+    marginalises it.
     """
     steps = _parameter_steps(prepared)
     if not steps:

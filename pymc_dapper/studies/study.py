@@ -108,7 +108,7 @@ def study(
     missing_information : bool, default True
         Whether to estimate the fraction of missing information of each parameter, from about 200
         draws. If NUTS moves parameters, that costs 2,000 of its draws. Unknown if parameters are
-        integrated out of a table of counts.
+        marginalised above a table of counts.
     retry_failed : bool, default False
         Whether to run cells again that the store has as failed.
     progressbar : bool, default True

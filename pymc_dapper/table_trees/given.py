@@ -51,7 +51,7 @@ class Geography(NamedTuple):
     leaf: np.ndarray
 
 
-class Told(NamedTuple):
+class AreaTotals(NamedTuple):
     """The total of each area, as all released totals together say it."""
 
     value: np.ndarray
@@ -141,7 +141,7 @@ def read_queries(queries: Any, n_areas: int) -> dict[str, TableQuery]:
     return found
 
 
-def told_totals(queries: dict[str, TableQuery], n_areas: int) -> Told:
+def released_totals(queries: dict[str, TableQuery], n_areas: int) -> AreaTotals:
     """Average the totals of queries that count all cells, weighted by their precision."""
     weight, total = np.zeros(n_areas), np.zeros(n_areas)
     exact = np.full(n_areas, np.nan)
@@ -165,7 +165,7 @@ def told_totals(queries: dict[str, TableQuery], n_areas: int) -> Told:
     with np.errstate(invalid="ignore", divide="ignore"):
         noisy_totals, variance = total / weight, 1 / weight
     is_exact = ~np.isnan(exact)
-    return Told(np.where(is_exact, exact, noisy_totals), np.where(is_exact, 0.0, variance))
+    return AreaTotals(np.where(is_exact, exact, noisy_totals), np.where(is_exact, 0.0, variance))
 
 
 def read_shared(shared: Any, areas: Geography) -> tuple[np.ndarray, np.ndarray]:
@@ -223,7 +223,7 @@ def read_alpha(
 def to_kernels(
     areas: Geography,
     queries: dict[str, TableQuery],
-    told: Told,
+    totals: AreaTotals,
     of_groups: tuple[np.ndarray, np.ndarray, np.ndarray],
     prior: Any,
 ) -> tuple[Fixed, np.ndarray]:
@@ -249,10 +249,10 @@ def to_kernels(
     law = read_prior(prior, areas.leaf.size, np.full(areas.leaf.size, ENDLESS))
     rank = np.argsort(np.argsort(areas.leaf))
     ordered = Prior(law.kind[rank], law.first[rank], law.second[rank], law.tables)
-    middle, variance = (np.nan_to_num(x[areas.leaf]) for x in told)
+    middle, variance = (np.nan_to_num(x[areas.leaf]) for x in totals)
     precision = np.divide(0.5, variance, out=np.zeros(variance.size), where=variance > 0)
     fixed = Fixed(
-        areas.parent, areas.depth, areas.begin, areas.end, told.variance == 0, base, weight,
+        areas.parent, areas.depth, areas.begin, areas.end, totals.variance == 0, base, weight,
         np.ascontiguousarray(classes.T), *kin, areas.leaf, group, together, alpha,
         np.cumsum(alpha, axis=1), *ordered[:3], *ordered.tables, middle, precision,
     )  # fmt: skip

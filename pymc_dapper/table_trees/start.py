@@ -7,7 +7,7 @@ import numpy as np
 from pymc_dapper.checks import about
 from pymc_dapper.counts.trees.tree import CountTree
 from pymc_dapper.table_trees import compiled
-from pymc_dapper.table_trees.given import Geography, TableQuery, Told
+from pymc_dapper.table_trees.given import AreaTotals, Geography, TableQuery
 from pymc_dapper.table_trees.layout import Fixed, State, Tables
 
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -15,14 +15,14 @@ Entries = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def tree_of_totals(
-    areas: Geography, queries: dict[str, TableQuery], told: Told, prior: Any, names: Any
+    areas: Geography, queries: dict[str, TableQuery], totals: AreaTotals, prior: Any, names: Any
 ) -> CountTree:
     """Make the tree of totals, or refuse it if no totals are possible."""
     exact = [repr(name) for name, (_, _, scale, _) in queries.items() if 0 in np.asarray(scale)]
     with about(f"totals of all cells{f' (exact: {", ".join(exact)})' if exact else ''}"):
-        sigma = np.sqrt(np.nan_to_num(told.variance))
+        sigma = np.sqrt(np.nan_to_num(totals.variance))
         tree = CountTree(
-            areas.parent, told.value, sigma, noise="gaussian", prior=prior, names=names
+            areas.parent, totals.value, sigma, noise="gaussian", prior=prior, names=names
         )
         tree.log_evidence()
     return tree

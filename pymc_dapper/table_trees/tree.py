@@ -98,15 +98,14 @@ class TableTree:
             )
         self._queries = given.read_queries(queries, n)
         self._n_cells = n_cells = np.size(next(iter(self._queries.values())).classes)
-        told = given.told_totals(self._queries, n)
+        totals = given.released_totals(self._queries, n)
         group, together = given.read_shared(shared, areas)
         alpha = given.read_alpha(concentration, impossible, areas, together, n_cells)
         self._fixed, self._released = given.to_kernels(
-            areas, self._queries, told, (group, together, alpha), prior
+            areas, self._queries, totals, (group, together, alpha), prior
         )
-        self._tree = start.tree_of_totals(areas, self._queries, told, prior, names)
-        self._moves = moves_of(self._fixed, told.variance)
-        self._told = told
+        self._tree = start.tree_of_totals(areas, self._queries, totals, prior, names)
+        self._moves = moves_of(self._fixed, totals.variance)
 
     def __repr__(self) -> str:
         """Summarise the tree."""

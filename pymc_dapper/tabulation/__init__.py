@@ -8,7 +8,7 @@ distinct rows of these (`rows`) are the rows of the table. A sum over some recor
 as one over all. Operations that aren't known to treat records separately are refused.
 Lengths are constants by then, so a mean still divides by the number of records.
 
-`model` integrates records out, given others on which they depend. `long_form` reads a matrix as
+`model` marginalises records, given others on which they depend. `long_form` reads a matrix as
 one record for each entry. `cliques` says which variables are counted together: a variable with
 those that it depends on, and variables that something sees together. If some tables are impossible,
 all variables are counted in one table (`are_all_possible`): `CountStep` knows no moves of linked

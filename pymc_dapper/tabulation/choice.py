@@ -25,7 +25,7 @@ many columns mix badly: counts have more effective draws long before their sweep
 isn't used if parameters determine what is observed of each record: the first draw of such a model
 takes long."""
 CELLS_PER_RECORD = 16
-"""Records are integrated out if no more terms than this are added up for each of them."""
+"""Records are marginalised if no more terms than this are added up for each of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class Table:
 
     model: Model
     counts: list[TensorVariable]
-    """Its counts; none if the records are integrated out."""
+    """Its counts; none if the records are marginalised."""
     n: int
     """Number of records."""
     n_tables: int
@@ -46,7 +46,7 @@ class Table:
     factors: list[str]
     """Names of the factors that depend on the records."""
     of_people: list[str]
-    """Free variables with an entry for each person, on which integrated records depend."""
+    """Free variables with an entry for each person, on which marginalised records depend."""
 
 
 def tables_if_cheaper(
@@ -84,7 +84,7 @@ def table_if_cheaper(
         of_people = set().union(*map(_of_people, readings)) - {rv.name for rv in rvs}
         if not of_people.isdisjoint(x.name for x in records_seen(model)):
             return None  # they stay records, each with its own
-        if not written.free_RVs:  # the records, integrated out, are all there is to sample
+        if not written.free_RVs:  # the records, marginalised, are all there is to sample
             return None
         try:
             for each in steps:

@@ -1,8 +1,8 @@
 """Models of records, written as models of their counts.
 
-Records that depend on others are integrated out first, entry by entry, given these. Suppose that z
+Records that depend on others are marginalised first, entry by entry, given these. Suppose that z
 is a class, x are true answers given z, and y released answers. Then sum_x p(x | z) p(y | x) is a
-factor of z alone, and z can be integrated out or counted next. Variables are eliminated from the
+factor of z alone, and z can be marginalised or counted next. Variables are eliminated from the
 last one on. So the number of terms is the sum of the variables' numbers of values, not their
 product.
 """
@@ -130,9 +130,9 @@ def tabulate(
         answer, becomes a Potential of the same name. If the observation depends on parameters, the
         Potential is its marginal likelihood, and the table has the probabilities of values given
         the observation, so that parameters can move together with the table. If nothing else
-        depends on the records, they are integrated out and there is no table: the Potential is the
+        depends on the records, they are marginalised and there is no table: the Potential is the
         log-likelihood of the numbers of answers. Records that depend on other records are
-        integrated out, too, if only their own answers depend on them; the others are counted after
+        marginalised, too, if only their own answers depend on them; the others are counted after
         that. Covariates that are ``pm.Data`` of real numbers stay data, with an entry for each row;
         integers determine the rows, and become constants.
 
@@ -175,7 +175,7 @@ def tabulate(
 def write_in_turn(
     model: Model, records: Sequence[TensorVariable], check: Callable[[TableReading], None]
 ) -> list[tuple[TableReading, Model]]:
-    """Integrate out records given others, where that is possible; then write a table of the rest.
+    """Marginalise records given others, where that is possible; then write a table of the rest.
 
     ``check`` may refuse the table of the rest before it is written, by a ``ReadingError``.
 

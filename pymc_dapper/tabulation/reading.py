@@ -38,7 +38,7 @@ from pymc_dapper.tabulation.rows import DistinctRows, distinct_rows
 NOT_FEW_VALUES = "not of a discrete distribution with few values"
 """Why some variables can't be counted."""
 MOST_VALUES = 256
-"""Most values of a variable, and most joint values where records are integrated out."""
+"""Most values of a variable, and most joint values where records are marginalised."""
 MOST_CELLS = 4096
 """Most joint values of its variables for which a table may have cells."""
 
@@ -352,7 +352,7 @@ def _given(reading: TableReading) -> Given:
 
 
 def check_sizes(reading: TableReading) -> None:
-    """Refuse tables of too many cells, and too many joint values of what is integrated out."""
+    """Refuse tables of too many cells, and too many joint values of what is marginalised."""
     most = MOST_CELLS if reading.sums else MOST_VALUES
     for table in reading.tables:
         n_values = prod(len(reading.supports[k]) for k in table)

@@ -33,7 +33,7 @@ def check_table(reading: TableReading, written: Model) -> None:
     Both models are evaluated at random parameters, with records that are likely there or spread
     over all possible values. Each factor must be equal in both, and so must Deterministics and the
     statistics of mechanisms. The records' prior must be that of their counts, less the logarithm of
-    the number of data sets with these counts. If records are integrated out, the model's own
+    the number of data sets with these counts. If records are marginalised, the model's own
     density of each record is summed over its values.
 
     Raises
@@ -92,8 +92,8 @@ def is_evaluated_soon(reading: TableReading) -> bool:
     seen = [*model.potentials, *model.deterministics]
     seen += [x for rv in model.observed_RVs for x in rv.owner.inputs]
     shapes = [getattr(x.type, "shape", ()) for x in ancestors(reading.read(seen))]
-    # The check evaluates each value of a variable, or each joint value if records are integrated
-    # out.
+    # The check evaluates each value of a variable, or each joint value if records are
+    # marginalised.
     of_each = list(map(len, reading.supports))
     of_records = reading.n * (max(of_each) if reading.sums else prod(of_each))
     return max(of_records, *(prod(k or 1 for k in shape) for shape in shapes)) <= MOST_ENTRIES

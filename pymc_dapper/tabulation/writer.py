@@ -46,7 +46,7 @@ LABELLED = 100_000
 
 
 def write_table(reading: TableReading) -> pm.Model:
-    """Write the model of counts, or the model without them if they are integrated out."""
+    """Write the model of counts, or the model without them if they are marginalised."""
     may_be_invalid = variables_maybe_invalid(reading)
     if reading.sums and may_be_invalid:
         raise TabulationError(
@@ -274,7 +274,7 @@ class _Writer:
                 dims = [*rows, *(of_values[j] for j in table)]
                 made = pm.Multinomial(f"{name}_counts", totals, p, dims=dims, initval=start)
                 self._cells[table] = made
-            made.tag.in_place_of = made.tag.people = self._told()
+            made.tag.in_place_of = made.tag.people = self._described()
 
     def _margin(self, given: tuple[int, ...]) -> TensorVariable:
         """Count records by row and by the values of variables that another is given."""
@@ -288,7 +288,7 @@ class _Writer:
         cells = self._cells[table]
         return cells.flatten() if cells.type.ndim > 1 else cells
 
-    def _told(self) -> str:
+    def _described(self) -> str:
         return f"{self._reading.n:,} records of {self._reading.names}"
 
     def _value_dim(self, rv: TensorVariable, values: range, taken: Sequence[str]) -> str:
@@ -360,7 +360,7 @@ class _Writer:
             self._of_answers([name], terms.sum())
 
     def _of_answers(self, answers: Iterable[str], log: TensorVariable) -> None:
-        pm.Potential("_".join(answers), log).tag.of_answers = self._told()
+        pm.Potential("_".join(answers), log).tag.of_answers = self._described()
 
     def _given_answers(self, counted: bool) -> tuple[list[TensorVariable | None], TensorVariable]:
         """Sum over the values of each variable in turn, from the last one on.

@@ -5,10 +5,10 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from pymc_dapper.answers.answer import Answer, Told
+from pymc_dapper.answers.answer import Answer, Provenance
 
 DRAWS = 1000
-TOLD = Told("by hand", "made up", {1: "call"})
+BY_HAND = Provenance("by hand", "made up", {1: "call"})
 
 
 def answer(values=None, **options):
@@ -25,7 +25,7 @@ def answer(values=None, **options):
         },
         name="cases",
     )
-    return Answer(array, options.pop("told", TOLD), **options)
+    return Answer(array, options.pop("provenance", BY_HAND), **options)
 
 
 def test_arithmetic_is_draw_by_draw():
@@ -133,8 +133,8 @@ def test_the_other_prior_goes_through_the_same_arithmetic():
 
 
 def test_draws_of_two_calls_are_not_taken_for_independent():
-    again = answer(told=Told("by hand", "made up", {1: "another call"}))
-    of_another_release = answer(told=Told("by hand", "made up", {2: "call"}))
+    again = answer(provenance=Provenance("by hand", "made up", {1: "another call"}))
+    of_another_release = answer(provenance=Provenance("by hand", "made up", {2: "call"}))
     cases = answer()
     with pytest.raises(ValueError, match="two sets of draws of the same release"):
         cases - again
@@ -149,7 +149,7 @@ def test_labels_that_differ_are_not_dropped():
 
 def test_numbers_of_draws_must_agree():
     with pytest.raises(ValueError, match="different numbers of draws"):
-        answer() + Answer(answer().draws.isel(draw=slice(10)), TOLD)
+        answer() + Answer(answer().draws.isel(draw=slice(10)), BY_HAND)
 
 
 def test_a_ratio_of_zeros_has_no_interval():

@@ -7,7 +7,7 @@ import pymc_dapper as pmd
 from pymc_dapper.answers.cells import draw_cells, probabilities
 from pymc_dapper.answers.law import law_of
 from pymc_dapper.answers.windows import LARGEST, Support, tabulate
-from tests.answers.by_enumeration import CASES, moments
+from tests.answers.cells_by_enumeration import CASES, moments
 
 DRAWS = 40_000
 

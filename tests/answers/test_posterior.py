@@ -14,7 +14,7 @@ import pymc_dapper as pmd
 from benchmarks._models import example
 from pymc_dapper.answers import posterior
 from pymc_dapper.answers.answer import NOT_COMPARED, Answer
-from tests.answers.by_enumeration import CASES, COUNTS
+from tests.answers.cells_by_enumeration import CASES, COUNTS
 
 coverage = example("answers")
 NOISE = pmd.LaplaceMechanism(3.0)

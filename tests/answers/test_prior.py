@@ -17,12 +17,12 @@ from pymc_dapper.answers.prior import Prior, read_prior
     ],
 )
 def test_it_says_what_it_is(prior, told):
-    assert read_prior(prior, (2,)).told(total=False) == told
+    assert read_prior(prior, (2,)).describe(total=False) == told
 
 
 def test_given_a_total_it_says_so():
-    assert "given what is known of sums" in Prior("flat").told(total=True)
-    assert "Dirichlet-multinomial" in Prior("smooth").told(total=True)
+    assert "given what is known of sums" in Prior("flat").describe(total=True)
+    assert "Dirichlet-multinomial" in Prior("smooth").describe(total=True)
 
 
 @pytest.mark.parametrize(

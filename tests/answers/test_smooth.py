@@ -1,4 +1,4 @@
-"""The smooth prior: its two parameters integrated out, against dense quadrature."""
+"""The smooth prior: its two parameters marginalised, against dense quadrature."""
 
 import numpy as np
 import pytest
@@ -143,7 +143,7 @@ def test_the_mean_stays_unchanged_if_it_does_not_matter():
 
 
 @pytest.mark.parametrize("total", [None, 12])
-def test_the_probability_of_tables_has_both_parameters_integrated_out(total):
+def test_the_probability_of_tables_has_both_parameters_marginalised(total):
     tables = np.array([[4, 12, 0], [4, 0, 6], [4, 0, 6]])
     axes = np.linspace(-12, 23, 300), np.linspace(np.log(0.1), np.log(1e12), 300)
     a, mu = np.exp(np.meshgrid(*axes, indexing="ij"))

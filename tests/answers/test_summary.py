@@ -5,16 +5,16 @@ import pandas as pd
 import pytest
 import xarray as xr
 
-from pymc_dapper.answers.answer import Answer, Told
+from pymc_dapper.answers.answer import Answer, Provenance
 from pymc_dapper.answers.summary import Summary, moved
 
-TOLD = Told("by hand", "made up", {})
+BY_HAND = Provenance("by hand", "made up", {})
 
 
 def answer(shift=0, **options):
     draws = np.arange(101)[None] + np.array([[0], [100 + shift]])
     array = xr.DataArray(draws, dims=("district", "draw"), coords={"district": ["A", "B"]})
-    return Answer(array, TOLD, **options)
+    return Answer(array, BY_HAND, **options)
 
 
 def test_it_prints_a_table_and_what_has_to_be_said():

@@ -13,7 +13,7 @@ from pymc_dapper.answers import windows
 from pymc_dapper.answers.cells import probabilities
 from pymc_dapper.answers.law import law_of
 from pymc_dapper.answers.windows import LARGEST, Support, tabulate
-from tests.answers.by_enumeration import CASES, COUNTS, moments
+from tests.answers.cells_by_enumeration import CASES, COUNTS, moments
 
 COUNTED = Support(0, LARGEST, True)
 CLOSE = 1e-3

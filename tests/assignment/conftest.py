@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.assignment.models import with_table_and_records
+from tests.assignment.models_of_people import with_table_and_records
 
 
 @pytest.fixture(scope="module")

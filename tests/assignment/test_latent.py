@@ -8,7 +8,7 @@ import pytest
 import pymc_dapper as pmd
 from pymc_dapper import ConjugateStep, ReadingError
 from pymc_dapper.assignment.latent import find_records
-from tests.assignment.models import (
+from tests.assignment.models_of_people import (
     abilities,
     assigned,
     class_that_ties_columns,

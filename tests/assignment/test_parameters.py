@@ -5,7 +5,7 @@ import pymc as pm
 import pytest
 
 import pymc_dapper as pmd
-from tests.assignment.models import (
+from tests.assignment.models_of_people import (
     assigned,
 )
 
@@ -74,7 +74,7 @@ def test_counts_that_cannot_be_summed_out_are_moved_in_turn(noise):
 
 
 @pytest.mark.usefixtures("uncompiled")
-def test_few_parameters_are_all_that_is_moved_where_records_are_integrated_out():
+def test_few_parameters_are_all_that_is_moved_where_records_are_marginalised():
     def answered(n_groups):
         group = np.arange(60) % n_groups
         with pm.Model() as model:

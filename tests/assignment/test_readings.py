@@ -57,7 +57,7 @@ def of_records():
 
 
 def of_answers():
-    """Records with few values, which interweaving integrates out."""
+    """Records with few values, which interweaving marginalises."""
     with pm.Model() as model:
         p = pm.Beta("p", 1, 1)
         x = pm.Bernoulli("x", p, shape=5)
@@ -101,8 +101,8 @@ def test_the_model_is_read_once(build, expected, assign, readings_made, monkeypa
     assert of_latent == expected
 
 
-def test_counts_with_parameters_integrated_out_are_read_again(table_and_records, readings_made):
-    """To find the tables, and then with their probabilities integrated out."""
+def test_counts_with_parameters_marginalised_are_read_again(table_and_records, readings_made):
+    """To find the tables, and then with their probabilities marginalised."""
     pmd.assign_steps(model=table_and_records)
     assert sorted(readings_made) == [
         ("read_conditionals", "p"),

@@ -11,13 +11,13 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from tests.assignment.models import (
+from tests.assignment.models_of_people import (
     assigned,
     class_that_ties_columns,
     of_each_person,
     with_public_data,
 )
-from tests.sizes.models import groups
+from tests.sizes.unknown_numbers import groups
 
 
 @pytest.mark.usefixtures("uncompiled")
@@ -44,7 +44,7 @@ def test_records_conjugate_and_other_parameters_get_their_steps():
 
 @pytest.mark.usefixtures("uncompiled")
 def test_tables_of_counts_get_a_step_of_their_own(table_and_records):
-    # The table's probabilities are integrated out, and drawn by the same step.
+    # The table's probabilities are marginalised, and drawn by the same step.
     assert assigned(table_and_records) == [
         ("DapperStep", ["x"]),
         ("CountStep", ["p_simplex__", "table", "total"]),

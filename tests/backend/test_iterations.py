@@ -10,7 +10,7 @@ from pymc_dapper.backend.iterations import Iterations, Transition, _source
 
 
 def drift(rng, slope, x, table):
-    """Changes a number and a matrix, and tells a vector."""
+    """Changes a number and a matrix, and reports a vector."""
     if x > 1e6:
         raise ValueError("too large")
     moved = np.empty(())
@@ -29,9 +29,9 @@ def function(compiled, *, squeezed=True):
 
 
 def transitions_of(compile_, slope=0.5):
-    told = (((2,), "float64"),)
+    reports = (((2,), "float64"),)
     return [
-        Transition(function(compile_(drift)), (slope, "x", "table"), ("x", "table"), told),
+        Transition(function(compile_(drift)), (slope, "x", "table"), ("x", "table"), reports),
         Transition(function(compile_(count)), ("x", "numbers"), ("numbers",)),
     ]
 
@@ -44,8 +44,10 @@ class Loop:
         self.iterations = Iterations(self.transitions, START)
 
     def __call__(self, n, own, start=None):
-        moved, told = self.iterations(n, self.transitions, own, START if start is None else start)
-        return dict(zip(START, moved, strict=True)), told
+        moved, reports = self.iterations(
+            n, self.transitions, own, START if start is None else start
+        )
+        return dict(zip(START, moved, strict=True)), reports
 
 
 SLOPE = 0.5
@@ -61,13 +63,13 @@ def rngs():
 
 
 def one_by_one(n):
-    values, own, moved, told = dict(START), rngs(), [], []
+    values, own, moved, reports = dict(START), rngs(), [], []
     for _ in range(n):
-        values["x"], values["table"], tells = drift(own[0], SLOPE, values["x"], values["table"])
+        values["x"], values["table"], report = drift(own[0], SLOPE, values["x"], values["table"])
         [values["numbers"]] = count(own[1], values["x"], values["numbers"])
         moved.append([values[name] for name in ("x", "table", "numbers")])
-        told.append(tells)
-    return moved, told, own
+        reports.append(report)
+    return moved, reports, own
 
 
 @pytest.fixture(scope="module")
@@ -84,16 +86,16 @@ def in_python():
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_iterations_are_those_of_the_functions_called_one_by_one(how, n, request):
     own = rngs()
-    moved, told = request.getfixturevalue(how)(n, own)
-    expected, expected_told, after = one_by_one(n)
+    moved, reports = request.getfixturevalue(how)(n, own)
+    expected, expected_reports, after = one_by_one(n)
     for k, name in enumerate(("x", "table", "numbers")):
         assert len(moved[name]) == n
         for value, row in zip(moved[name], expected, strict=True):
             assert isinstance(value, np.ndarray)
             assert value.shape == row[k].shape
             np.testing.assert_allclose(value, row[k], rtol=1e-13)
-    [[outcomes], []] = told
-    np.testing.assert_allclose(outcomes, expected_told, rtol=1e-13)
+    [[outcomes], []] = reports
+    np.testing.assert_allclose(outcomes, expected_reports, rtol=1e-13)
     for used, known in zip(own, after, strict=True):
         assert used.bit_generator.state == known.bit_generator.state
 
@@ -145,14 +147,14 @@ def shift(uniforms, numbers):
 @pytest.mark.parametrize("compile_", [njit, lambda f: f], ids=["compiled", "in_python"])
 def test_numbers_may_be_drawn_for_another_function_and_variables_stay(compile_):
     start = {"numbers": np.array([1.0, 2.0])}
-    told = (((2,), "float64"),)
+    reports = (((2,), "float64"),)
     transitions = [
         Transition(function(compile_(noise)), (3,), ("uniforms",)),
         Transition(
             function(compile_(shift)),
             ("uniforms", "numbers"),
             ("numbers",),
-            told,
+            reports,
             draws=False,
             may_stay=True,
         ),

@@ -1,4 +1,4 @@
-"""Copies of a model tell of themselves, not of the model that they were made from."""
+"""Tags of a copied model are of the copy, not of the model that it was made from."""
 
 import numpy as np
 import pymc as pm
@@ -10,7 +10,7 @@ from pymc.model.transform.optimization import freeze_dims_and_data
 from pytensor.graph.traversal import ancestors
 
 import pymc_dapper as pmd
-from pymc_dapper.backend.mechanism_tags import tell_of_copies, told_by
+from pymc_dapper.backend.mechanism_tags import tag_copies, tagged_graphs
 from pymc_dapper.context import model_to_read
 from tests.evaluated_in_python import evaluated_in_python
 
@@ -40,13 +40,13 @@ def test_all_that_a_copy_tells_is_of_the_copy(copy):
     own = {id(x) for x in model.named_vars.values()}
 
     def others():
-        graphs = [x for name in ("sum", "squares", "unknown") for x in told_by(model[name])]
+        graphs = [x for name in ("sum", "squares", "unknown") for x in tagged_graphs(model[name])]
         return {
             x.name for x in ancestors(graphs) if x.name in model.named_vars and id(x) not in own
         }
 
     assert {"record", "scale"} <= others()
-    tell_of_copies(model)
+    tag_copies(model)
     assert not others()
     [scale] = model["unknown"].tag.mechanism.unknown
     assert scale is model["scale"]
@@ -54,10 +54,10 @@ def test_all_that_a_copy_tells_is_of_the_copy(copy):
 
 def test_the_model_that_was_copied_tells_what_it_told():
     model = model_of_all_kinds()
-    before = [told_by(model[name]) for name in ("sum", "squares", "unknown")]
+    before = [tagged_graphs(model[name]) for name in ("sum", "squares", "unknown")]
     model_to_read(clone_model(model))
     model_to_read(model)
-    assert [told_by(model[name]) for name in ("sum", "squares", "unknown")] == before
+    assert [tagged_graphs(model[name]) for name in ("sum", "squares", "unknown")] == before
 
 
 def test_the_data_that_are_checked_are_the_copys():
@@ -212,6 +212,6 @@ def test_a_release_may_have_a_name_that_pytensor_gives_means():
         pmd.GaussianMechanism(2.0).potential("mean", record.mean(), released=0.3)
         pmd.GaussianMechanism(2.0).potential("moments", record.var() + record.mean(), released=1.0)
     copy = clone_model(model)
-    tell_of_copies(copy)
-    assert copy["mean"] not in ancestors(told_by(copy["moments"]))
-    assert copy["record"] in ancestors(told_by(copy["moments"]))
+    tag_copies(copy)
+    assert copy["mean"] not in ancestors(tagged_graphs(copy["moments"]))
+    assert copy["record"] in ancestors(tagged_graphs(copy["moments"]))

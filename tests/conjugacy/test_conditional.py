@@ -10,7 +10,7 @@ from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
-from tests.conjugacy.forms import FORMS
+from tests.conjugacy.conjugate_models import FORMS
 from tests.conjugacy.judge import Judge
 
 

@@ -1,4 +1,4 @@
-"""Log-densities with a parameter integrated out are integrals over it."""
+"""Log-densities with a parameter marginalised are integrals over it."""
 
 import numpy as np
 import pymc as pm
@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.conjugacy.conditional import read_conditionals
-from pymc_dapper.conjugacy.marginal import integrable_parameters, integrate_out
+from pymc_dapper.conjugacy.marginal import marginalise, parameters_to_marginalise
 from tests.evaluated_in_python import REWRITTEN
 
 
@@ -73,7 +73,7 @@ def log_ratios(write, *, leave_out=()):
         p, counts, points = write()
     conditionals = read_conditionals(model, [p])
     view = conditionals[0].view
-    factors = integrate_out(view, conditionals, counts)
+    factors = marginalise(view, conditionals, counts)
     marginal = pt.add(*(graph.sum() for name, graph in factors.items() if name not in leave_out))
     value = model.rvs_to_values[p]
     others = [x for x in model.value_vars if x is not value]
@@ -101,7 +101,7 @@ def test_a_prior_left_out_of_the_integral_shows():
     assert np.abs(written - integrals).max() > 1
 
 
-def test_parameters_that_can_be_integrated_out_are_found():
+def test_parameters_that_can_be_marginalised_are_found():
     with pm.Model() as model:
         alpha = pm.Gamma("alpha", 2, 1)
         p = pm.Beta("p", alpha, 1)
@@ -113,6 +113,6 @@ def test_parameters_that_can_be_integrated_out_are_found():
         pm.Normal("released", x + y.sum() + z, 1.0, observed=5.0)
     readings = Readings(model)
     conditionals = [each for rv in (alpha, p, q, rate) for each in readings.conditionals([rv])]
-    found = integrable_parameters(conditionals, [x, y, z])
+    found = parameters_to_marginalise(conditionals, [x, y, z])
     assert [each.rvs for each in found] == [(p,), (q,)]
-    assert integrable_parameters(conditionals, [z]) == []
+    assert parameters_to_marginalise(conditionals, [z]) == []

@@ -14,8 +14,8 @@ from pytensor.graph.basic import Constant
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.steps.building import building
+from tests.admissions_and_tiny import N_APPLICANTS, admissions_model
 from tests.conjugacy.judge import Judge
-from tests.models import N_APPLICANTS, admissions_model
 
 Y = np.array([0.3, -1.2, 0.8, 2.1])
 

@@ -18,9 +18,9 @@ from pymc_dapper import ReadingError
 from pymc_dapper.counts.kernels.schedule import Packed
 from pymc_dapper.counts.reading.invariant import invariant
 from pymc_dapper.counts.step import CountStep
+from tests.admissions_and_tiny import N_APPLICANTS, admissions_table
 from tests.against_python import assert_same_in_python
 from tests.evaluated_in_python import evaluated_in_python
-from tests.models import N_APPLICANTS, admissions_table
 
 
 @pytest.fixture(scope="module")
@@ -219,43 +219,43 @@ def test_ten_thousand_cells_of_three_levels():
     assert 0.4 < np.mean(z**2) < 1.7
 
 
-# Parameters integrated out -----------------------------------------------------------------------
+# Parameters marginalised --------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def integrated(model):
+def marginalised(model):
     with evaluated_in_python():
         return CountStep([model["x"]], integrate=[model["p"]], model=model)
 
 
-def test_a_parameter_that_is_integrated_out_is_drawn_by_the_same_step(model, integrated):
-    assert [x.name for x in integrated.vars] == ["x", "p_simplex__"]
-    assert "Integrated out, and then drawn:\n  p ~ Dirichlet, given x" in integrated.describe()
+def test_a_parameter_that_is_marginalised_is_drawn_by_the_same_step(model, marginalised):
+    assert [x.name for x in marginalised.vars] == ["x", "p_simplex__"]
+    assert "Marginalised, and then drawn:\n  p ~ Dirichlet, given x" in marginalised.describe()
     with model, evaluated_in_python():
         posterior = pm.sample(
-            step=[integrated], draws=20, tune=10, chains=2, cores=2, random_seed=5,
+            step=[marginalised], draws=20, tune=10, chains=2, cores=2, random_seed=5,
             progressbar=False, compute_convergence_checks=False,
         ).posterior  # fmt: skip
     assert np.all(np.diff(posterior["p"].values, axis=1) != 0)
     # The counts don't depend on where the parameter was.
     start, ends = model.initial_point(), []
     for p in (start["p_simplex__"], np.array([3.0, -2.0, 1.0])):
-        integrated.setup_chain(np.random.default_rng(3), tune=0, draws=5)
-        ends.append(integrated.step({**start, "p_simplex__": p})[0])
+        marginalised.setup_chain(np.random.default_rng(3), tune=0, draws=5)
+        ends.append(marginalised.step({**start, "p_simplex__": p})[0])
     np.testing.assert_array_equal(ends[0]["x"], ends[1]["x"])
     np.testing.assert_array_equal(ends[0]["p_simplex__"], ends[1]["p_simplex__"])
 
 
-def test_sampling_state_restores_a_draw_of_the_parameter_too(model, integrated):
-    integrated.setup_chain(np.random.default_rng(7), tune=5, draws=10)
+def test_sampling_state_restores_a_draw_of_the_parameter_too(model, marginalised):
+    marginalised.setup_chain(np.random.default_rng(7), tune=5, draws=10)
     point = model.initial_point()
     for _ in range(3):
-        point, _ = integrated.step(point)
-    saved = integrated.sampling_state
-    first, _ = integrated.step(point)
-    integrated.step(first)
-    integrated.sampling_state = saved
-    again, _ = integrated.step(point)
+        point, _ = marginalised.step(point)
+    saved = marginalised.sampling_state
+    first, _ = marginalised.step(point)
+    marginalised.step(first)
+    marginalised.sampling_state = saved
+    again, _ = marginalised.step(point)
     for name in first:
         np.testing.assert_array_equal(again[name], first[name])
 

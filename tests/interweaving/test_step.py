@@ -93,7 +93,7 @@ def test_another_seed_gives_other_draws(model, steps, sequential):
 
 @pytest.mark.filterwarnings("ignore:InterweaveStep alone has moved")
 def test_the_kernel_does_the_same_in_python(model, step):
-    assert_same_in_python(step, step._kinds[0].move, model.initial_point())
+    assert_same_in_python(step, step._compiled[0].move, model.initial_point())
 
 
 def test_statistics_describe_the_moves(sequential):
@@ -319,8 +319,8 @@ def test_the_progress_bar_has_room_for_what_people_look_at(step):
 
 
 @pytest.fixture
-def with_frames(monkeypatch):
-    """A model with records whose frames are moved as soon as can be, in Python."""
+def moving_affinely(monkeypatch):
+    """A model with records that move affinely as soon as can be, in Python."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
     monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
     monkeypatch.setattr(tuner, "MIN_MEASURED", 6)
@@ -343,10 +343,10 @@ def several(model):
 
 
 @pytest.fixture
-def waiting(with_frames, monkeypatch):
+def waiting(moving_affinely, monkeypatch):
     """The same model's step, which asks after 8 iterations, and again after twice as many."""
     monkeypatch.setattr(tuner, "MIN_MEASURED", 8)
-    model, _ = with_frames
+    model, _ = moving_affinely
     records = [model["x"], model["y"]]
     return model, lambda: InterweaveStep([model["mu"]], records=records, when_needed=True)
 
@@ -372,9 +372,9 @@ def test_moves_begin_in_tuning_if_a_parameter_crawls(waiting, monkeypatch):
         made.append(stat["interweave_moves"])
         told.append(stat["warning"])
         if not any(made):
-            assert step._kinds == [] or told[-1]
+            assert step._compiled == [] or told[-1]
             assert after is point
-    # Three quarters of what was seen, also before frames: a quarter of the 32 iterations left.
+    # Three quarters of what was seen, also before affine moves: a quarter of the 32 that are left.
     assert looked == [6, 12, 6]
     assert made == [0] * 16 + [MOVES_IN_TUNING] * 32 + [1] * 4
     [said] = [x for x in told if x is not None]
@@ -419,7 +419,7 @@ def test_moves_that_are_not_needed_are_never_compiled(waiting, monkeypatch):
             assert np.isnan(stat["interweave_accept"])
         assert step.tuner.seen == []
     assert looked == [6, 12]
-    assert step._kinds == []
+    assert step._compiled == []
 
 
 def test_a_given_number_of_moves_is_made_from_the_start(waiting):
@@ -456,7 +456,7 @@ def test_a_state_of_a_step_that_waits_restores_a_draw_exactly(waiting, monkeypat
 
 
 @pytest.mark.filterwarnings("ignore:No safe default transform")
-def test_records_with_point_masses_have_no_frame():
+def test_records_with_point_masses_do_not_move_affinely():
     with pm.Model(), evaluated_in_python():
         mu = pm.Normal("mu", 0, 1)
         records = [
@@ -466,17 +466,17 @@ def test_records_with_point_masses_have_no_frame():
         ]
         pm.Normal("release", sum(x.sum() for x in records), 1, observed=0.3)
         step = InterweaveStep([mu], records=records)
-    assert [x.name for x in step._framed] == ["x"]
+    assert [x.name for x in step._affine] == ["x"]
     assert step.describe().endswith("if tuning mixes poorly: 'x'")
 
 
-def test_frames_move_after_a_quarter_of_tuning(with_frames):
-    model, build = with_frames
+def test_affine_moves_begin_after_a_quarter_of_tuning(moving_affinely):
+    model, build = moving_affinely
     step, point = build(), several(model)
     made, logps = [], model.compile_logp([model["mu"], model["privacy"]], mode="FAST_COMPILE")
     for after, stat in walk(step, point, np.random.default_rng(3), 4, tune=24):
         made.append(stat["interweave_moves"])
-        # It has no parameters: only with the frame does it move.
+        # It has no parameters: only by affine moves does it move.
         assert np.array_equal(after["y"], point["y"]) == (len(made) <= 6)
         assert np.isfinite(logps(after))
         point = after
@@ -485,8 +485,8 @@ def test_frames_move_after_a_quarter_of_tuning(with_frames):
     assert step.tuner.numbers == [DEFAULT_MOVES]
 
 
-def test_fits_come_in_the_first_half_of_tuning_and_at_its_end(with_frames):
-    model, build = with_frames
+def test_fits_come_in_the_first_half_of_tuning_and_at_its_end(moving_affinely):
+    model, build = moving_affinely
     step = build()
     walked = walk(step, several(model), np.random.default_rng(3), 6, tune=24)
     fitted = [[fit.location for fit in step.tuner.fits] for _ in walked]
@@ -497,8 +497,8 @@ def test_fits_come_in_the_first_half_of_tuning_and_at_its_end(with_frames):
         assert changed == expected
 
 
-def test_a_given_number_of_moves_counts_those_with_the_noise_held_fixed(with_frames):
-    model, _ = with_frames
+def test_a_given_number_of_moves_counts_those_with_the_noise_held_fixed(moving_affinely):
+    model, _ = moving_affinely
     with model:
         step = InterweaveStep([model["mu"]], records=[model["x"], model["y"]], moves=1)
     for _, stat in walk(step, several(model), np.random.default_rng(3), 2, tune=30):
@@ -506,13 +506,13 @@ def test_a_given_number_of_moves_counts_those_with_the_noise_held_fixed(with_fra
 
 
 @pytest.mark.parametrize("stop", [12, pytest.param(26, marks=pytest.mark.long)])
-def test_a_state_with_frames_restores_a_draw_exactly(with_frames, stop):
-    model, build = with_frames
+def test_a_state_with_affine_moves_restores_a_draw_exactly(moving_affinely, stop):
+    model, build = moving_affinely
     step = build()
     *_, (point, _) = islice(walk(step, several(model), np.random.default_rng(7), 9, tune=24), stop)
     saved = step.sampling_state
     first, first_stats = step.step(point)
-    other = build()  # of which no frame has moved yet
+    other = build()  # which has made no affine moves yet
     other.sampling_state = saved
     again, again_stats = other.step(point)
     assert all(np.array_equal(again[name], first[name]) for name in first)
@@ -520,8 +520,8 @@ def test_a_state_with_frames_restores_a_draw_exactly(with_frames, stop):
 
 
 @pytest.mark.long
-def test_frames_see_shared_data_that_were_set_between_chains(with_frames):
-    model, build = with_frames
+def test_affine_moves_see_shared_data_that_were_set_between_chains(moving_affinely):
+    model, build = moving_affinely
     step = build()
 
     def last():

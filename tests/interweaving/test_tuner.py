@@ -18,11 +18,11 @@ COSTS = Costs(evaluation=150.0, set_up=8_000.0, rest=300_000.0)
 class Trajectory:
     """Parameters that other steps and each kind of moves leave so much of; how often it is asked.
 
-    A frame has one coordinate more.
+    An affine move has one coordinate more.
     """
 
-    def __init__(self, elsewhere, *kinds, tune=TUNE, n_frames=0, **options):
-        self.left, self.n_frames, self.compiled = (elsewhere, *kinds), n_frames, []
+    def __init__(self, elsewhere, *kinds, tune=TUNE, n_affine=0, **options):
+        self.left, self.n_affine, self.compiled = (elsewhere, *kinds), n_affine, []
         self.rng = np.random.default_rng(1)
         self.now, self.told = self.rng.standard_normal(DIM), []
         self.costs = [COSTS] * 3  # of all kinds: a chain before may have compiled them
@@ -34,7 +34,7 @@ class Trajectory:
 
     def more(self):
         self.compiled.append(len(self.told))
-        return [np.zeros(DIM + 1)] * (self.n_frames if self.tuner.numbers else 0)
+        return [np.zeros(DIM + 1)] * (self.n_affine if self.tuner.numbers else 0)
 
     def run(self, n):
         """Iterations of tuning; what each made, and when moves began."""
@@ -75,29 +75,29 @@ def test_what_crawls_is_moved_from_the_first_look_on():
     assert 1 <= number <= 5
 
 
-@pytest.mark.parametrize("n_frames", [0, 1, 2])
-def test_frames_move_where_the_first_kind_is_not_enough(n_frames):
-    seen = Trajectory(0.97, 0.99, 0.5, 0.99, n_frames=n_frames)
+@pytest.mark.parametrize("n_affine", [0, 1, 2])
+def test_affine_moves_are_made_where_the_first_kind_is_not_enough(n_affine):
+    seen = Trajectory(0.97, 0.99, 0.5, 0.99, n_affine=n_affine)
     made = seen.run(TUNE)
-    kinds = 1 + n_frames
+    kinds = 1 + n_affine
     assert made == [[MOVES_IN_TUNING]] * (TUNE // 4) + [[MOVES_IN_TUNING] * kinds] * (3 * TUNE // 4)
     assert seen.compiled == [TUNE // 4 - 1]
     assert len(seen.tuner.numbers) == len(seen.tuner.fits) == kinds
     assert [len(fit.location) for fit in seen.tuner.fits] == [DIM, DIM + 1, DIM + 1][:kinds]
-    if n_frames:
+    if n_affine:
         assert seen.tuner.numbers[1] > 0
-        assert [*seen.tuner.numbers[:1], *seen.tuner.numbers[2:]] == [0] * n_frames
+        assert [*seen.tuner.numbers[:1], *seen.tuner.numbers[2:]] == [0] * n_affine
 
 
-def test_where_the_first_kind_is_enough_no_frame_is_compiled():
-    seen = Trajectory(0.97, 0.3, n_frames=2)
+def test_where_the_first_kind_is_enough_no_affine_move_is_compiled():
+    seen = Trajectory(0.97, 0.3, n_affine=2)
     seen.run(TUNE)
     assert seen.compiled == []
     assert len(seen.tuner.numbers) == 1
 
 
 def test_with_little_tuning_nothing_is_chosen():
-    few = Trajectory(0.97, 0.99, n_frames=2, tune=MIN_MEASURED)
+    few = Trajectory(0.97, 0.99, n_affine=2, tune=MIN_MEASURED)
     few.run(MIN_MEASURED)
     assert few.tuner.numbers == [DEFAULT_MOVES]
     few = Trajectory(0.97, tune=MIN_MEASURED, waits=True)
@@ -106,8 +106,8 @@ def test_with_little_tuning_nothing_is_chosen():
     assert few.tuner.numbers == []
 
 
-def test_a_given_number_is_kept_and_moves_no_frames():
-    seen = Trajectory(0.97, 0.99, n_frames=2, moves=3)
+def test_a_given_number_is_kept_and_makes_no_affine_moves():
+    seen = Trajectory(0.97, 0.99, n_affine=2, moves=3)
     assert seen.run(TUNE) == [[MOVES_IN_TUNING]] * TUNE
     assert seen.tuner.numbers == seen.tuner.to_make() == [3]
     assert seen.compiled == []

@@ -9,7 +9,7 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_dapper.backend.accelerate.deferred_libraries import outermost
 from pymc_dapper.kernels.fast_math import is_finite
-from pymc_dapper.records.kernels.record_sweep import log_gain
+from pymc_dapper.records.kernels.sums_sweep import log_gain
 
 
 @numba_njit(final_function=True)

@@ -12,7 +12,7 @@ from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
 from pymc_dapper.marginalised.reading import model as reading
 from pymc_dapper.marginalised.step import MarginalisedStep
 from tests.evaluated_in_python import evaluated_in_python
-from tests.marginalised.models import COUNTS, MODELS, Chosen, joint, parameters_of
+from tests.marginalised.count_models import COUNTS, MODELS, Chosen, joint, parameters_of
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from pymc_dapper.records.long_memory import (
     least_effective,
 )
 from pymc_dapper.records.reading.known_totals import find_known_totals
-from pymc_dapper.records.reading.seen import SufficientStatistics
+from pymc_dapper.records.reading.sufficient_statistics import SufficientStatistics
 from tests.evaluated_in_python import evaluated_in_python
 
 DRAWS, TUNE = 640, 10

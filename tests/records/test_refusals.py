@@ -42,7 +42,8 @@ def test_digits_that_nobody_sees_may_be_lost(written):
 
 @pytest.mark.parametrize("computed", [3.0 + 2 * LARGEST_ERROR, np.nan, np.inf])
 def test_others_may_not_and_the_factor_of_products_is_named(computed):
-    with pytest.raises(SamplingError, match="lost digits in 'squares': the log-density is 3, but"):
+    lost = "lost digits in 'squares': the log-density is 3, but .* a fault of pymc_dapper's"
+    with pytest.raises(SamplingError, match=lost):
         check_digits(READING, 3.0, computed)
     if np.isfinite(computed):
         check_digits(READING, 3.0, computed, rounding=2 * LARGEST_ERROR)

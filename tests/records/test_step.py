@@ -13,8 +13,8 @@ import pymc_dapper as pmd
 from pymc_dapper import DapperStep, ReadingError
 from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.step import MOST_SEARCHES
+from tests.admissions_and_tiny import RELEASED, admissions_model
 from tests.evaluated_in_python import evaluated_in_python
-from tests.models import RELEASED, admissions_model
 from tests.preloaded import preloaded
 from tests.records.refusals import refuse, with_mechanism
 from tests.states import same_states

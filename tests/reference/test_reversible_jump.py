@@ -56,7 +56,7 @@ FUNCTIONS = (draw_record, contribution, log_mechanism, log_size, draw_parameters
 
 
 def enumerated():
-    """Posterior of (n, k), k the sum, p integrated out: sums in closed form."""
+    """Posterior of (n, k), k the sum, p marginalised: sums in closed form."""
     n, k = np.array([(n, k) for n in range(LOW, HIGH + 1) for k in range(n + 1)]).T
     choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     logs = log_size(n) + choose + betaln(1 + k, 1 + n - k)

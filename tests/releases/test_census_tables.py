@@ -6,8 +6,8 @@ import pymc_dapper as pmd
 from pymc_dapper.releases import census_codes, census_tables, read_census
 from tests.monte_carlo import z_score_of_mean
 from tests.releases.census_replica import SHAPE, made_up, noisy_rows
-from tests.table_trees.by_enumeration import Enumerated
-from tests.table_trees.small import largest_z, log_prior
+from tests.table_trees.small_table_trees import largest_z, log_prior
+from tests.table_trees.tables_by_enumeration import Enumerated
 
 TRACTS = [f"01{county}{tract:06d}" for county in ("001", "003") for tract in (100, 200, 300)]
 LEVELS = {"state": 2, "county": 5, "tract": 11}

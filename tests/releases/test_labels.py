@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytest
 
-from pymc_dapper.releases.labels import add_to_model, as_coords, as_dims, as_labels, told
+from pymc_dapper.releases.labels import add_to_model, as_coords, as_dims, as_labels, listed
 
 
 def test_dims_name_each_axis():
@@ -67,5 +67,5 @@ def test_labels_of_the_model_in_another_order_are_refused():
 
 
 def test_many_labels_are_told_by_the_first():
-    assert told(["a", "b"]) == "'a', 'b'"
-    assert told(range(9)) == "0, 1, 2, 3, ... (9)"
+    assert listed(["a", "b"]) == "'a', 'b'"
+    assert listed(range(9)) == "0, 1, 2, 3, ... (9)"

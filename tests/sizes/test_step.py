@@ -19,8 +19,8 @@ from pymc_dapper.sizes.step import SizeStep
 from pymc_dapper.steps.stats import WARNING_STAT
 from tests.broken import edited
 from tests.evaluated_in_python import REWRITTEN, evaluated_in_python
-from tests.sizes.models import MODELS, bernoulli
 from tests.sizes.reading.test_model import log_joint
+from tests.sizes.unknown_numbers import MODELS, bernoulli
 
 ROOM, P = 3, 0.3
 FIRST = 'first = pt.floor(u * n).astype("int64")'
@@ -156,13 +156,13 @@ def test_any_record_may_leave_where_a_total_is_known(monkeypatch):
 def test_a_block_with_an_impossible_number_is_refused_after_tuning(model):
     step = SizeStep([model["n"]], model=model)
     step.setup_chain(np.random.default_rng(1), 2, 5)
-    told = [np.array([[3.0, 0.5], [-1.0, 0.0]])]
-    assert len(step.statistics(2, told)) == 2
-    step.passed(2, told)
+    reports = [np.array([[3.0, 0.5], [-1.0, 0.0]])]
+    assert len(step.statistics(2, reports)) == 2
+    step.passed(2, reports)
     assert step.at_the_end == [0.0]
-    step.passed(1, told)
+    step.passed(1, reports)
     with pytest.raises(SamplingError):
-        step.statistics(2, told)
+        step.statistics(2, reports)
 
 
 FAULTS = {

@@ -7,7 +7,7 @@ import pytest
 from pymc_dapper import DapperStep
 from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
 from tests import broken
-from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model
+from tests.admissions_and_tiny import N_APPLICANTS, RELEASED, SIGMA, admissions_model
 from tests.monte_carlo import smallest_ess, z_scores
 from tests.statistical.parameters import counted, probabilities
 

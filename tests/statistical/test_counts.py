@@ -118,7 +118,8 @@ def test_a_prior_without_its_coefficient_shows(monkeypatch):
 # Independent counts, and a third that two of them sum ---------------------------------------------
 
 
-# Counts with a parameter in common move by themselves in every run: test_integrated_counts.py.
+# Counts with a parameter in common move by themselves in every run:
+# test_marginalised_parameters.py.
 @pytest.mark.long
 def test_a_count_within_a_count_agrees_with_all_tables_enumerated():
     with pm.Model():

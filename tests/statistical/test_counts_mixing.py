@@ -135,7 +135,7 @@ def test_directions_fit_wherever_they_were_measured(nearly_empty, monkeypatch):
 
 @pytest.fixture(scope="module", params=["a table's probabilities", "a share in common"])
 def counts_below(request):
-    """Counts whose conjugate parameter is integrated out, or drawn by a step of its own."""
+    """Counts whose conjugate parameter is marginalised, or drawn by a step of its own."""
     with pm.Model() as model:
         n, sigma = pm.Data("n", 100), pm.Data("sigma", 1.0)
         if request.param == "a share in common":
@@ -152,7 +152,7 @@ def counts_below(request):
 
 @pytest.mark.parametrize("n", [10_000, 1_000_000])
 @pytest.mark.parametrize("sigma", [10.0, 1_000.0, 10_000.0])
-def test_parameters_mix_once_integrated_out(counts_below, n, sigma):
+def test_parameters_mix_once_marginalised(counts_below, n, sigma):
     model, shape, steps = counts_below
     rng = np.random.default_rng(8)
     truth = rng.multinomial(n, [0.49, 0.51]) if shape == (2,) else rng.binomial(n, 0.3, shape)
@@ -160,8 +160,8 @@ def test_parameters_mix_once_integrated_out(counts_below, n, sigma):
     pm.set_data({"n": n, "sigma": sigma, "released": released}, model=model)
     point = {**model.initial_point(), "x": truth}
     name = model.rvs_to_values[model["p"]].name
-    integrated, alone = (shares(sweeps(step, point, [name], 1_500, rng)).min() for step in steps)
-    assert integrated > 0.1
+    marginalised, alone = (shares(sweeps(step, point, [name], 1_500, rng)).min() for step in steps)
+    assert marginalised > 0.1
     if sigma == 10_000:
         assert alone < 0.05
 

@@ -69,26 +69,26 @@ class Forgetful(pmd.CountStep):
 
 
 class ParameterFirst(pmd.CountStep):
-    """Draws the parameter that is integrated out of the counts before they are drawn."""
+    """Draws the parameter that is marginalised of the counts before they are drawn."""
 
     def step(self, point):
-        before, _ = self._integrated.step(point)
+        before, _ = self._marginalised.step(point)
         after, stats = super().step(point)
-        [name] = [x.name for x in self._integrated.vars]
+        [name] = [x.name for x in self._marginalised.vars]
         return {**after, name: before[name]}, stats
 
 
 @pytest.mark.parametrize(
-    ("integrated", "twin"), [(False, Forgetful), (True, ParameterFirst)], ids=["given", "out"]
+    ("marginalised", "twin"), [(False, Forgetful), (True, ParameterFirst)], ids=["given", "out"]
 )
-def test_ranks_of_the_truth_are_uniform(integrated, twin):
-    """With a rate above each tree that is drawn given the counts, or integrated out of them."""
+def test_ranks_of_the_truth_are_uniform(marginalised, twin):
+    """With a rate above each tree that is drawn given the counts, or marginalised of them."""
     model, *truth = forest(np.random.default_rng(5))
     with model:
         of_counts = pmd.CountStep(
-            [model["table"]], integrate=[model["rate"]] if integrated else (), tree=True
+            [model["table"]], integrate=[model["rate"]] if marginalised else (), tree=True
         )
-        step = [of_counts] if integrated else [of_counts, pmd.ConjugateStep([model["rate"]])]
+        step = [of_counts] if marginalised else [of_counts, pmd.ConjugateStep([model["rate"]])]
     assert min(p_values(step, model, *truth)) > 1e-3
     of_counts.__class__ = twin
     assert min(p_values(step, model, *truth)) < 1e-6

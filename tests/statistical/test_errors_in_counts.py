@@ -73,7 +73,7 @@ class TestLeastSquares:
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)
 
 
-def integrated(scale, line, x, y):
+def marginalised(scale, line, x, y):
     """Log-likelihood of noisy pairs by quadrature over y, in pieces, and a sum over x."""
     total = 0.0
     for noisy_x, noisy_y in zip(x, y, strict=True):
@@ -101,7 +101,7 @@ class TestTheLikelihood:
     )
     def test_it_is_the_integral_over_what_is_confidential(self, scale, line):
         model = CountRegression(10, 5, scale)
-        expected = integrated(scale, line, self.X, self.Y)
+        expected = marginalised(scale, line, self.X, self.Y)
         assert model.loglik(line, self.X, self.Y) == pytest.approx(expected, abs=1e-8)
         twin = CountRegression(10, 5, 1.01 * scale)
         assert twin.loglik(line, self.X, self.Y) != pytest.approx(expected, abs=1e-8)
@@ -116,7 +116,7 @@ class TestTheLikelihood:
     def test_little_noise_and_no_slope_need_few_counts(self):
         model = CountRegression(10, 5, 0.1)
         assert model.loglik([-5, 0], self.X, self.Y) == pytest.approx(
-            integrated(0.1, (-5, 0), self.X, self.Y), abs=1e-8
+            marginalised(0.1, (-5, 0), self.X, self.Y), abs=1e-8
         )
         assert model._largest_count(np.array([[-5.0, 0.0]]), self.X, self.Y) < 100
 

@@ -34,7 +34,7 @@ def model():
 
 
 def exact():
-    """Posterior means of products of p and the total: p is integrated out by hand."""
+    """Posterior means of products of p and the total: p is marginalised by hand."""
     total = np.arange(N + 1)
     weight = comb(N, total) * beta_function(A + total, B + N - total)
     weight *= np.exp(-np.abs(RELEASED - total) / SCALE)

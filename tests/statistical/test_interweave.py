@@ -81,7 +81,7 @@ def in_tuning(monkeypatch):
 
     Its moves are those with the noise held fixed alone.
     """
-    monkeypatch.setattr(interweave, "with_a_frame", lambda *given: [])
+    monkeypatch.setattr(interweave, "affine_records", lambda *given: [])
     return {"moves": None, "when_needed": True}
 
 
@@ -181,7 +181,7 @@ def test_a_separable_factor_left_out_is_detected(with_outcomes, monkeypatch):
     assert_disagrees(run(*with_outcomes, fault, draws=FEW))
 
 
-# Records with few values, each with a randomised answer: integrated out, but for the noisy total.
+# Records with few values, each with a randomised answer: marginalised, but for the noisy total.
 
 ANSWERS = np.array([1, 1, 0, 1, 0])
 
@@ -214,7 +214,7 @@ def randomised():
 # In every run, their noise is held against answers enumerated (`interweaving/reading/`), and wrong
 # laws of them are refused (below).
 @pytest.mark.long
-def test_records_integrated_out_given_what_is_known_of_each(randomised):
+def test_records_marginalised_given_what_is_known_of_each(randomised):
     assert_agrees(run(*randomised))
 
 
@@ -236,7 +236,7 @@ def without_answers(reading):
     ],
     ids=["no answers", "stale sum"],
 )
-def test_a_fault_in_integrating_out_is_detected(randomised, fault, monkeypatch):
+def test_a_fault_in_marginalising_is_detected(randomised, fault, monkeypatch):
     assert_disagrees(run(*randomised, twins.with_fault(fault, monkeypatch), draws=2 * FEW))
 
 

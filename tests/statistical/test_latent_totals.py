@@ -155,7 +155,7 @@ def a_count_within_a_count_above_a_table():
 
 
 def parameters_above_both():
-    """The total's rate and the table's proportions integrated out, as pmd.sample has it."""
+    """The total's rate and the table's proportions marginalised, as pmd.sample has it."""
     released = np.array([2.3, 0.4, 3.1])
     with pm.Model() as model:
         rate = pm.Gamma("rate", 4.0, 1.0)

@@ -32,7 +32,7 @@ def chain():
 
 
 def log_dirichlet_multinomial(counts):
-    """Rows of counts, given their sums, with flat probabilities integrated out."""
+    """Rows of counts, given their sums, with flat probabilities marginalised."""
     n, k = counts.sum(axis=-1), counts.shape[-1]
     return (gammaln(n + 1) + gammaln(k) - gammaln(n + k)).sum(axis=-1)
 

@@ -116,17 +116,17 @@ def test_measurements_left_out_are_detected(normal, monkeypatch):
 
 
 @pytest.fixture
-def frames_of_noise(monkeypatch):
-    """Four moves of the frame of the noise, and none with the noise held fixed."""
+def affine_of_noise(monkeypatch):
+    """Four affine moves of the noise, and none with the noise held fixed."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
     monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: [0, 0, 4])
     return monkeypatch
 
 
-def test_frames_of_the_noise_of_these_laws(normal, frames_of_noise):
+def test_affine_moves_of_the_noise_of_these_laws(normal, affine_of_noise):
     assert_agrees(run(normal, moves=None, draws=12_000))
 
 
-def test_a_wrong_law_is_detected_by_frames(normal, frames_of_noise):
-    frames_of_noise.setattr(reading_of_model, "log_law_of", without_volume_of_one)
+def test_a_wrong_law_is_detected_by_affine_moves(normal, affine_of_noise):
+    affine_of_noise.setattr(reading_of_model, "log_law_of", without_volume_of_one)
     assert_disagrees(run(normal, moves=None, draws=12_000))

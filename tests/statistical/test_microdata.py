@@ -35,7 +35,7 @@ class Exact:
 class People:
     """All that people can be: how many are in each cell of their columns, a, b and c last.
 
-    ``given`` are the columns that each is given. Tables of probabilities are integrated out. Their
+    ``given`` are the columns that each is given. Tables of probabilities are marginalised. Their
     priors are flat, but for those columns whose weights are ``weights``.
     """
 

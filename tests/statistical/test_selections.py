@@ -47,7 +47,7 @@ def above_threshold(counts, rng, once=True):
 
 
 def of_latent_threshold(counts):
-    """Probabilities of the first above, with the threshold as a variable that is integrated out."""
+    """Probabilities of the first above, with the threshold as a variable that is marginalised."""
     bars = np.linspace(-40, 50, 20_001)
     weights = stats.laplace(THRESHOLD, OF_BAR).pdf(bars) * (bars[1] - bars[0])
     below = pm.logcdf(pm.Laplace.dist(counts[:, None], OF_QUERY), bars).eval(mode="FAST_COMPILE")

@@ -12,7 +12,7 @@ import pymc_dapper as pmd
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests import interweave_twins as twins
 from tests.evaluated_in_python import evaluated_in_python
-from tests.tabulation import forms
+from tests.tabulation import tabulable
 
 STANDARD_ERRORS = 4.5
 OPTIONS = {"tune": 100, "chains": 1, "cores": 1, "random_seed": 1, "progressbar": False}
@@ -119,7 +119,7 @@ def test_randomised_answers_have_the_posterior_that_quadrature_finds():
 
 @pytest.mark.long
 def test_answers_and_a_noisy_count_have_the_posterior_of_all_data_sets():
-    form = forms.answers_and_counts()
+    form = tabulable.answers_and_counts()
     with evaluated_in_python():
         mean, sd = exact_moments(form, form.model.compile_logp())
         tabulated = pmd.tabulate(form.model)
@@ -162,7 +162,9 @@ def linked_columns(which, n=3):
             mechanism = pmd.RandomizedResponse(0.7, categories=2)
             mechanism.observe("answer", people["a"], released=group)
     values = dict.fromkeys(depends, range(2))
-    return forms.Form(model, values, group.tolist(), given={x: tuple(y) for x, y in given.items()})
+    return tabulable.Form(
+        model, values, group.tolist(), given={x: tuple(y) for x, y in given.items()}
+    )
 
 
 @pytest.mark.long

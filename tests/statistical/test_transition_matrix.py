@@ -10,10 +10,7 @@ from pymc_dapper.reading import read_model
 from pymc_dapper.records.compiled import sweep as compiled_sweep
 from pymc_dapper.records.reading.plan import ByEntries
 from tests import broken
-from tests.enumerate_sweep import transition_matrix
-from tests.enumeration import conditional_posterior
-from tests.long_cases import one_in_three
-from tests.models import (
+from tests.admissions_and_tiny import (
     TABLE_PRIOR,
     TINY_PRIOR,
     WEIGHTS,
@@ -24,6 +21,9 @@ from tests.models import (
     tiny_norm_model,
     tiny_table_model,
 )
+from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
+from tests.long_cases import one_in_three
 from tests.sweep_parts import PythonFunction, broken_parts, take_apart
 
 PRIOR = np.array([1 - TINY_PRIOR, TINY_PRIOR])

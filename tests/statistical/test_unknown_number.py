@@ -24,8 +24,8 @@ from tests.evaluated_in_python import evaluated_in_python
 from tests.interweave_twins import with_fault
 from tests.monte_carlo import _mcse, smallest_ess, z_scores
 from tests.moving_at_once import moving_at_once
-from tests.sizes.models import bernoulli
 from tests.sizes.reading.test_model import log_joint
+from tests.sizes.unknown_numbers import bernoulli
 from tests.sweep_parts import PythonFunction, take_apart
 
 ROOM = 8
@@ -123,7 +123,7 @@ def classes():
 
 
 def worst_z_of_classes(posterior):
-    """Largest distance from quadrature, with the people and their number summed out."""
+    """Largest distance from quadrature, with the people and their number marginalised."""
     grid = (np.arange(200) + 0.5) / 200
     p, q = np.meshgrid(grid, grid, indexing="ij")
     rate = p * q + 0.1 * (1 - p)

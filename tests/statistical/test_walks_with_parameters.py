@@ -1,6 +1,6 @@
 """Records that walk, with parameters: their joint law, and quadrature.
 
-With all other steps: a regression in `test_frames.py`.
+With all other steps: a regression in `test_affine_moves.py`.
 """
 
 import numpy as np

@@ -10,7 +10,7 @@ import pytest
 from pymc.blocking import DictToArrayBijection
 
 from pymc_dapper.steps.conditional_nuts import NUTS, TARGET_ACCEPT, conditional_nuts
-from tests.models import admissions_model
+from tests.admissions_and_tiny import admissions_model
 
 
 def test_conditional_nuts_moves_what_nothing_else_enters():

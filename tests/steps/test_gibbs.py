@@ -83,7 +83,7 @@ def alike():
     params=["counts", pytest.param("totals", marks=pytest.mark.long), "an unknown number"],
 )
 def others(request):
-    """Counts, with a parameter integrated out and another one; totals; records and their number."""
+    """Counts, with a parameter marginalised and another one; totals; records and their number."""
     with evaluated_in_python(), pm.Model() as model:
         if request.param == "totals":
             mean = pm.Gamma("mean", 9.0, 1.0)
@@ -213,7 +213,7 @@ def test_a_step_that_forgets_what_a_block_told_would_show(others, monkeypatch):
     chain_of(begun(CompoundStep(own)), model)
     known = [each.sampling_state for each in own]
     passed = SizeStep.passed
-    monkeypatch.setattr(SizeStep, "passed", lambda self, n, told: passed(self, n, ()))
+    monkeypatch.setattr(SizeStep, "passed", lambda self, n, reports: passed(self, n, ()))
     chain_of(begun(GibbsStep(own)), model)
     again = [each.sampling_state for each in own]
     assert [same_states(*pair) for pair in zip(known, again, strict=True)].count(False) == 1
@@ -225,7 +225,7 @@ def test_a_step_that_cannot_make_statistics_of_a_block_is_called_by_itself(
     """SizeStep, say, if no number was possible: its error comes at that draw."""
     failed = []
 
-    def statistics(self, n, told):
+    def statistics(self, n, reports):
         failed.append(n)
         raise SamplingError
 

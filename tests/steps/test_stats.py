@@ -5,9 +5,9 @@ from pymc.stats.convergence import SamplerWarning, WarningType, log_warning_stat
 from pymc_dapper.steps.stats import (
     RECORD_STAT,
     WARNING_STAT,
+    each_warning_once,
     record_stat,
     record_stats,
-    told_once,
     warning_of,
 )
 
@@ -32,7 +32,7 @@ def test_what_several_chains_tell_is_logged_once(caplog):
         for message in messages:
             log_warning_stats([{WARNING_STAT: warning_of(message)}])
 
-    with told_once():
+    with each_warning_once():
         tell("the end is near", "'x' never moved", "the end is near")
     tell("the end is near")
     assert caplog.messages == ["the end is near", "'x' never moved", "the end is near"]

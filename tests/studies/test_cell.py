@@ -122,8 +122,8 @@ def with_table(released, share):
     return model
 
 
-@pytest.mark.parametrize("integrated_out", [True, False])
-def test_missing_information_of_parameters_above_counts(integrated_out):
+@pytest.mark.parametrize("marginalised", [True, False])
+def test_missing_information_of_parameters_above_counts(marginalised):
     """Catches parameters that a CountStep draws, and that are taken for latent: 1 exactly."""
     run = runner(
         lambda rng, share: (functions.simulate(rng, share)[0], {}),
@@ -132,7 +132,7 @@ def test_missing_information_of_parameters_above_counts(integrated_out):
         sample_kwargs={
             **functions.FAST,
             **DEFAULTS,
-            "conjugate": integrated_out,
+            "conjugate": marginalised,
             "marginalise": False,
         },
     )
@@ -140,7 +140,7 @@ def test_missing_information_of_parameters_above_counts(integrated_out):
     result = run(cell)
     assert result.status == "done", result.message
     fractions = [entry["missing_information"] for entry in result.parameters]
-    if integrated_out:
+    if marginalised:
         assert np.isnan(fractions).all()
     else:
         assert all(0 < fraction < 1 for fraction in fractions)

@@ -4,7 +4,7 @@ import numpy as np
 
 import pymc_dapper as pmd
 from pymc_dapper.table_trees.chain import misfits, read_state, write_state
-from tests.table_trees.small import example
+from tests.table_trees.small_table_trees import example
 
 
 def test_a_state_is_read_as_it_was_written(tmp_path):

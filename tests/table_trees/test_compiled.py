@@ -8,7 +8,7 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.table_trees import compiled, kernels
 from pymc_dapper.table_trees.start import state_of
-from tests.table_trees.small import example
+from tests.table_trees.small_table_trees import example
 
 
 def after(sweep, tree, n_sweeps):

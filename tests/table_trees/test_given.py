@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pymc_dapper as pmd
-from pymc_dapper.table_trees.given import read_geography, read_queries, told_totals
+from pymc_dapper.table_trees.given import read_geography, read_queries, released_totals
 
 NAN = np.nan
 PARENT = [1, -1, 1]
@@ -83,12 +83,12 @@ def test_totals_that_contradict_each_other():
     total = pmd.TableQuery([0, 0, 0], [[1.0], [NAN], [NAN]], 0)
     other = total._replace(released=[[2.0], [NAN], [NAN]])
     with pytest.raises(ValueError, match=r"'b'.: the exact total of area 0 is 2, and 1 in a"):
-        told_totals(read_queries({"a": total, "b": other}, 3), 3)
+        released_totals(read_queries({"a": total, "b": other}, 3), 3)
 
 
 def test_totals_are_weighted_by_their_precision():
     total = pmd.TableQuery([0, 0, 0], [[8.0], [NAN], [5.0]], [2.0, 1, 0])
-    told = told_totals(read_queries({"a": total, "b": query(scale=1.0)}, 3), 3)
+    told = released_totals(read_queries({"a": total, "b": query(scale=1.0)}, 3), 3)
     # 8 with variance 4, and 1 + 2 with variance 2.
     np.testing.assert_allclose(told.value, [(8 / 4 + 3 / 2) / (1 / 4 + 1 / 2), 7, 5])
     np.testing.assert_allclose(told.variance, [1 / (1 / 4 + 1 / 2), 2, 0])

@@ -11,7 +11,7 @@ from pymc_dapper.table_trees import compiled, kernels
 from pymc_dapper.table_trees.chain import Margin
 from pymc_dapper.table_trees.start import state_of
 from tests.monte_carlo import z_score_of_mean
-from tests.table_trees.small import CELLS, example, largest_z
+from tests.table_trees.small_table_trees import CELLS, example, largest_z
 
 RECAST, SWAP, GIVE, RESIZE = range(4)
 ALL = tuple(range(4))

@@ -6,7 +6,7 @@ import pytest
 from arviz_stats.base import array_stats
 
 from pymc_dapper.table_trees import results
-from tests.table_trees.small import example
+from tests.table_trees.small_table_trees import example
 
 
 def test_summaries_are_those_of_the_draws(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pymc_dapper.table_trees import start
-from tests.table_trees.small import example
+from tests.table_trees.small_table_trees import example
 
 
 def test_first_people_are_possible_and_found_again():

@@ -9,7 +9,7 @@ from scipy import stats
 
 import pymc_dapper as pmd
 from pymc_dapper.table_trees import chain as chain_module
-from tests.table_trees.small import CELLS, NAN, example, log_prior
+from tests.table_trees.small_table_trees import CELLS, NAN, example, log_prior
 
 KEEP = {"all": (CELLS, range(7)), "state": ("race", [0])}
 

@@ -107,7 +107,7 @@ def test_parameters_of_outcomes_are_no_records():
     assert set(idata.posterior) == {"p", "group_count"}
 
 
-def test_records_are_integrated_out_if_few_terms_are_added_up_for_each():
+def test_records_are_marginalised_if_few_terms_are_added_up_for_each():
     def answered(n, categories):
         with pm.Model() as model:
             p = pm.Dirichlet("p", np.ones(categories))
@@ -283,7 +283,7 @@ def test_records_can_be_had(options, monkeypatch):
         sampling.sample(model=table_model(1_000), progressbar=False, **options)
 
 
-def test_parameters_alone_are_sampled_where_records_are_integrated_out(passed_on):
+def test_parameters_alone_are_sampled_where_records_are_marginalised(passed_on):
     with pm.Model() as model:
         b = pm.Normal("b")
         x = pm.Bernoulli("x", logit_p=b, shape=MANY // 10**5)

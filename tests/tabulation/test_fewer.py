@@ -14,7 +14,7 @@ from pymc_dapper.tabulation.fewer import few_records, with_few_records
 from pymc_dapper.tabulation.model import compare
 from pymc_dapper.tabulation.rows import distinct_rows
 from pymc_dapper.tabulation.writer import write_table
-from tests.tabulation.forms import FORMS, picked
+from tests.tabulation.tabulable import FORMS, picked
 
 MANY = 330_000_000
 QUICK = {"data_covariate", "logits", "randomised_response", "two_variables"}

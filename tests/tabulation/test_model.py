@@ -1,6 +1,6 @@
 """Tabulated models: their log-densities against all data sets that a table stands for.
 
-Records that depend on others, integrated out given these.
+Records that depend on others, marginalised given these.
 """
 
 from itertools import pairwise
@@ -19,8 +19,8 @@ from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.model import last_of, read_by_entry, tabulate
 from pymc_dapper.tabulation.writer import variables_maybe_invalid
 from tests.long_cases import one_in_three
-from tests.tabulation import forms
-from tests.tabulation.forms import FORMS, differences, log_density
+from tests.tabulation import tabulable
+from tests.tabulation.tabulable import FORMS, differences, log_density
 
 N, K, CLASSES = 5, 3, 2
 ANSWERS = np.array([[0, 1, 2], [2, 2, 0], [0, 1, 2], [1, 1, 1], [2, 0, 0]])
@@ -126,7 +126,7 @@ def test_what_else_sees_entries_is_refused():
         read_by_entry(model, x)
 
 
-def test_people_of_classes_are_integrated_out_by_themselves():
+def test_people_of_classes_are_marginalised_by_themselves():
     answers = np.random.default_rng(0).integers(0, 3, (400, K))
     table = table_if_cheaper(classes(400, answers), None, ())
     assert (table.counts, table.names, table.factors) == ([], "'z', 'x'", ["answer"])
@@ -156,7 +156,7 @@ def test_density_is_that_of_all_data_sets_behind_a_table(write):
     assert np.max(np.abs(differences(form, tabulated))) < TOLERANCE
 
 
-@pytest.mark.parametrize("noisy", [True, False], ids=["counted", "integrated out"])
+@pytest.mark.parametrize("noisy", [True, False], ids=["counted", "marginalised"])
 def test_parameters_that_are_invalid_are_impossible(noisy):
     z = np.array([0.0, 1.0, 0.0, 1.0])
     with pm.Model() as model:
@@ -182,7 +182,7 @@ def _made_invalid(noisy):
         pmd.RandomizedResponse(0.7, categories=2).observe("answer", y, released=answers)
         if noisy:
             pm.Potential("privacy", -1.0 * (x * y).sum())
-    return forms.Form(model, {"x": range(2), "y": range(2)}, list(answers), table=False)
+    return tabulable.Form(model, {"x": range(2), "y": range(2)}, list(answers), table=False)
 
 
 @pytest.mark.parametrize("a", [0.3, 0.9])
@@ -201,7 +201,7 @@ def test_impossible_values_with_large_likelihoods_are_left_out():
         scale = pm.HalfNormal("scale", 1)
         x = pm.Categorical("x", p=[0.0, 0.4, 0.6], shape=3)
         pm.Normal("answer", x, 0.01 * scale, observed=answers)
-    form = forms.Form(model, {"x": range(3)}, [0, 1, 1], table=False)
+    form = tabulable.Form(model, {"x": range(3)}, [0, 1, 1], table=False)
     found = log_density(tabulate(model, [x]))({"scale_log__": np.array(0.0)})
     of_records = log_density(model)
     point = {"scale_log__": np.array(0.0)}
@@ -259,10 +259,10 @@ def test_tables_have_names_and_coords_that_a_person_knows():
     assert tabulated["privacy"].tag.mechanism is model["privacy"].tag.mechanism
     assert tabulated.initial_point()["record_counts"].sum() == 330_000_000
 
-    grouped = tabulate(forms.covariate().model)
+    grouped = tabulate(tabulable.covariate().model)
     assert grouped.named_vars_to_dims["y_count"] == ("y_row",)
     assert list(grouped.coords["y_row"]) == ["-1", "0.5", "2"]
-    several = tabulate(forms.two_variables().model)
+    several = tabulate(tabulable.two_variables().model)
     assert several.named_vars_to_dims["sex_status_counts"] == ("sex_value", "status_value")
 
 
@@ -285,7 +285,7 @@ def test_deterministics_keep_their_dims():
 
 
 def test_data_stay_data():
-    form = forms.data_covariate()
+    form = tabulable.data_covariate()
     tabulated = tabulate(form.model)
     assert np.array_equal(tabulated["z_rows"].get_value(), [-1.0, 0.5])
     # Rows with other covariates: those of the records in them.
@@ -304,7 +304,7 @@ def test_starts_are_counted():
 
 
 def test_starts_are_counted_in_linked_tables():
-    form = forms.chain()
+    form = tabulable.chain()
     starts = {"a": [0, 2], "b": [1, 0], "c": [1, 2]}
     for names in ("abc", "ac"):
         for name in names:

@@ -7,7 +7,7 @@ import pytest
 import pymc_dapper as pmd
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.reading import cell_values, read_table
-from tests.tabulation import forms
+from tests.tabulation import tabulable
 
 
 def test_cells_are_a_product_of_values():
@@ -15,7 +15,7 @@ def test_cells_are_a_product_of_values():
     assert cell_values([]).shape == (1, 0)
 
 
-@pytest.mark.parametrize("write", forms.FORMS, ids=lambda write: write.__name__)
+@pytest.mark.parametrize("write", tabulable.FORMS, ids=lambda write: write.__name__)
 def test_rows_are_those_written_down(write):
     form = write()
     reading = read_table(form.model, [form.model[name] for name in form.values])

@@ -17,8 +17,8 @@ from pymc_dapper.tabulation.reading import read_table
 from pymc_dapper.tabulation.self_check import are_all_possible, check_table
 from pymc_dapper.tabulation.writer import write_table
 from tests.long_cases import one_in_three
-from tests.tabulation import forms
-from tests.tabulation.forms import FORMS
+from tests.tabulation import tabulable
+from tests.tabulation.tabulable import FORMS
 
 
 def read_and_written(form):
@@ -46,9 +46,9 @@ def _other_values(tabulated):
 @pytest.mark.parametrize(
     ("fault", "write", "message"),
     [
-        (_without_multiplicity, forms.categories, "their prior would be"),
-        (_without_multiplicity, forms.zeros_and_ones, "their prior would be"),
-        (_other_values, forms.groups, "'share' would be"),
+        (_without_multiplicity, tabulable.categories, "their prior would be"),
+        (_without_multiplicity, tabulable.zeros_and_ones, "their prior would be"),
+        (_other_values, tabulable.groups, "'share' would be"),
     ],
 )
 def test_faults_are_found(fault, write, message):
@@ -62,10 +62,10 @@ def test_faults_are_found(fault, write, message):
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (forms.answers_of_groups, "'other_answer' would be"),
-        (forms.answers_and_counts, "'answer' would be"),
-        (forms.covariate, "their prior would be"),
-        (forms.uniform_records, "'privacy' would be"),
+        (tabulable.answers_of_groups, "'other_answer' would be"),
+        (tabulable.answers_and_counts, "'answer' would be"),
+        (tabulable.covariate, "their prior would be"),
+        (tabulable.uniform_records, "'privacy' would be"),
     ],
 )
 def test_rows_of_others_are_found(write, message, monkeypatch):
@@ -99,10 +99,10 @@ def _cells_of_another_table(monkeypatch):
 @pytest.mark.parametrize(
     ("fault", "write", "message"),
     [
-        (_margins_of_other_variables, forms.chain, "their prior would be -inf"),
-        (_margins_of_other_variables, forms.ring, "their prior would be -inf"),
-        (_cells_of_another_table, forms.chain, "'ab' would be"),
-        (_cells_of_another_table, forms.ring, "'ab' would be"),
+        (_margins_of_other_variables, tabulable.chain, "their prior would be -inf"),
+        (_margins_of_other_variables, tabulable.ring, "their prior would be -inf"),
+        (_cells_of_another_table, tabulable.chain, "'ab' would be"),
+        (_cells_of_another_table, tabulable.ring, "'ab' would be"),
     ],
 )
 def test_tables_that_are_linked_otherwise_are_found(fault, write, message, monkeypatch):
@@ -112,7 +112,7 @@ def test_tables_that_are_linked_otherwise_are_found(fault, write, message, monke
 
 
 def test_what_a_model_of_counts_lacks_is_found():
-    read, written = read_and_written(forms.several_releases())
+    read, written = read_and_written(tabulable.several_releases())
     written.potentials.remove(written["scores"])
     with pytest.raises(TabulationError, match="lacks 'scores'"):
         check_table(read, written)
@@ -134,7 +134,7 @@ def test_sample_goes_on_with_records_where_a_table_is_wrong(monkeypatch, caplog)
 
 
 def test_records_are_evaluated_unless_they_are_many(monkeypatch):
-    form = forms.categories()
+    form = tabulable.categories()
     read, written = read_and_written(form)
 
     def evaluated(*arguments):
@@ -231,7 +231,7 @@ def test_tables_that_cannot_be_evaluated_are_not_linked(monkeypatch):
     def fails(*arguments):
         raise ArithmeticError
 
-    reading, written = read_and_written(forms.chain())
+    reading, written = read_and_written(tabulable.chain())
     assert are_all_possible(reading, written)
     monkeypatch.setattr(self_check, "compile_in_python", fails)
     assert not are_all_possible(reading, written)

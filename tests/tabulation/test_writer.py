@@ -10,8 +10,8 @@ from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.long_form import LongForm
 from pymc_dapper.tabulation.model import tabulate
 from pymc_dapper.tabulation.writer import write_table
-from tests.tabulation import forms
-from tests.tabulation.forms import differences
+from tests.tabulation import tabulable
+from tests.tabulation.tabulable import differences
 
 
 def _without_multiplicity(tabulated):
@@ -55,18 +55,23 @@ def _without_the_likelihood_of_later_variables(monkeypatch):
 
 
 FAULTS = {
-    _without_the_likelihood_of_later_variables: (forms.outcomes_of_two,),
-    _without_covariates: (forms.covariate, forms.groups, forms.logits, forms.one_of_each),
+    _without_the_likelihood_of_later_variables: (tabulable.outcomes_of_two,),
+    _without_covariates: (
+        tabulable.covariate,
+        tabulable.groups,
+        tabulable.logits,
+        tabulable.one_of_each,
+    ),
     _with_rows_mismatched: (
-        forms.answers_and_counts,
-        forms.answers_in_columns,
-        forms.outcomes,
-        forms.randomised_response,
+        tabulable.answers_and_counts,
+        tabulable.answers_in_columns,
+        tabulable.outcomes,
+        tabulable.randomised_response,
     ),
     _with_entries_mismatched: (
-        forms.item_responses,
-        forms.answers_in_columns,
-        forms.sums_of_columns,
+        tabulable.item_responses,
+        tabulable.answers_in_columns,
+        tabulable.sums_of_columns,
     ),
 }
 
@@ -92,7 +97,11 @@ def test_faults_are_found(fault, write, monkeypatch):
 
 @pytest.mark.parametrize(
     "write",
-    [forms.categories, forms.missing_category, pytest.param(forms.chain, marks=pytest.mark.long)],
+    [
+        tabulable.categories,
+        tabulable.missing_category,
+        pytest.param(tabulable.chain, marks=pytest.mark.long),
+    ],
 )
 def test_multiplicity_matters(write):
     form = write()

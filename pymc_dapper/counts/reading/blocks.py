@@ -2,7 +2,7 @@
 
 For sums of disjoint or nested groups, exchanges between two cells are enough. Other overlapping
 sums (windows, three margins of a table, weighted sums) may be known better than their cells. Then
-only changes of many cells keep all sums. And cells that share an integrated-out parameter grow
+only changes of many cells keep all sums. And cells that share a marginalised parameter grow
 together. The right changes depend on how well each sum is known; the step measures that
 (:mod:`pymc_dapper.counts.compiled.blocks`). Here we find the cells concerned.
 """

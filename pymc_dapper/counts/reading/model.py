@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
 from pymc_dapper.conjugacy.conditional import Conditional
-from pymc_dapper.conjugacy.marginal import integrate_out
+from pymc_dapper.conjugacy.marginal import marginalise
 from pymc_dapper.counts.reading.totals import Totals, find_totals
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import ReadingError, without_mechanism
@@ -86,8 +86,8 @@ class CountReading(Reading):
     """Value variables of all other free variables that the graphs depend on."""
     frozen: dict[Variable, np.ndarray]
     """Data that determine the linear structure, with their values at the time."""
-    integrated: tuple[Conditional, ...]
-    """Conditionals of the parameters that are integrated out."""
+    marginalised: tuple[Conditional, ...]
+    """Conditionals of the parameters that are marginalised."""
 
     @property
     def rvs(self) -> list[TensorVariable]:
@@ -164,27 +164,27 @@ def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
 def read_counts(
     model: Model,
     values: Sequence[TensorVariable],
-    integrated: Sequence[Conditional] = (),
+    marginalised: Sequence[Conditional] = (),
 ) -> CountReading:
     """Find how a model's log-density depends on tables of counts, and split it into terms.
 
-    ``integrated`` are the conditionals of integrated-out parameters.
+    ``marginalised`` are the conditionals of marginalised parameters.
 
     Raises
     ------
     ReadingError
         If a variable isn't a count, or a factor can't be evaluated.
     NotConjugateError
-        If a parameter can't be integrated out.
+        If a parameter can't be marginalised.
     """
     rvs = [model.values_to_rvs[value] for value in values]
     check_counts(model, rvs)
     # Conditionals of parameters are in terms of the view in which they were read.
-    view = integrated[0].view if integrated else view_of(model)
-    reading = read_factors(view, values, integrate_out(view, integrated, rvs))
+    view = marginalised[0].view if marginalised else view_of(model)
+    reading = read_factors(view, values, marginalise(view, marginalised, rvs))
     if not set(reading.as_written) - {rv.name for rv in rvs}:
         raise without_mechanism("counts", *(rv.name for rv in rvs))
-    return replace(reading, integrated=tuple(integrated))
+    return replace(reading, marginalised=tuple(marginalised))
 
 
 def read_factors(
@@ -211,9 +211,7 @@ def read_factors(
         if isinstance(role, roles.Fixed):
             continue
         as_written[name] = graph.sum()
-        if isinstance(role, roles.Mixed) or (
-            isinstance(role, roles.Reduced) and role.kind != "add"
-        ):
+        if isinstance(role, roles.Mixed) or (isinstance(role, roles.Reduced) and role.by != "add"):
             reason = role.reason if isinstance(role, roles.Mixed) else "it is a truth value"
             wholes.append(_whole(name, graph, walk, reason))
             required = role.requires if isinstance(role, roles.Mixed) else ()
@@ -239,7 +237,7 @@ def read_factors(
         as_written=as_written,
         parameters=view.values_in(list(as_written.values()), but=counts),
         frozen={shared: walk.frozen[x] for shared, x in data.items() if x in walk.frozen},
-        integrated=(),
+        marginalised=(),
     )
 
 

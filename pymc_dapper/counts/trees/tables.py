@@ -94,7 +94,7 @@ class Tables(NamedTuple):
 
 
 # Functions that call the log-density are inlined: code with function arguments can't be cached on
-# disk (see `record_sweep`).
+# disk (see `sums_sweep`).
 @njit(inline="always")
 def find_window(
     log_weight: Callable[..., float],

@@ -123,7 +123,7 @@ def requires(role: Role) -> tuple[LinearEntries, ...]:
     """Return sums that must be zero, or else the sum of a variable's entries is -inf."""
     if isinstance(role, Entrywise | Mixed):
         return role.requires
-    if isinstance(role, Reduced) and role.kind == "add":
+    if isinstance(role, Reduced) and role.by == "add":
         return tuple(rows for part in role.parts for rows in part.terms.requires)
     return ()
 
@@ -132,7 +132,7 @@ def _equalities(condition: Role, *, if_true: bool) -> tuple[LinearEntries, ...]:
     """Return sums that are zero if a condition is true everywhere, or false everywhere."""
     if isinstance(condition, Entrywise):
         terms = [condition]
-    elif isinstance(condition, Reduced) and condition.kind == ("and" if if_true else "or"):
+    elif isinstance(condition, Reduced) and condition.by == ("and" if if_true else "or"):
         terms = [part.terms for part in condition.parts]
     else:
         return ()

@@ -78,7 +78,7 @@ class Entrywise(Role):
     """The entries are -inf if one of these isn't zero."""
 
 
-Kind = Literal["add", "or", "and"]
+Reduction = Literal["add", "or", "and"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Reduced(Role):
     """
 
     shape: tuple[int, ...]
-    kind: Kind
+    by: Reduction
     """The operation on the terms."""
     parts: tuple[Part, ...] = field(default=())
 
@@ -145,7 +145,7 @@ def take[R: Role](role: R, indices: np.ndarray, shape: tuple[int, ...]) -> R:
                 taken = _take_entries(role, indices, shape)
         case Reduced():
             parts = [_take_targets(part, indices, size(role.shape)) for part in role.parts]
-            taken = Reduced(shape, role.kind, tuple(parts))
+            taken = Reduced(shape, role.by, tuple(parts))
     return taken
 
 

@@ -29,12 +29,12 @@ from pymc_dapper.graphs.terms.equations import (
 from pymc_dapper.graphs.terms.roles import (
     Entrywise,
     Fixed,
-    Kind,
     Linear,
     LinearEntries,
     Mixed,
     Part,
     Reduced,
+    Reduction,
     Role,
     all_indices,
     part_of,
@@ -46,7 +46,7 @@ from pymc_dapper.graphs.terms.roles import (
 
 MOST_ENTRIES = 10_000_000
 """A sum of several terms isn't repeated for each entry of something, if all of them have more."""
-KINDS: dict[type, Kind] = {ps.Add: "add", ps.OR: "or", ps.AND: "and"}
+REDUCTIONS: dict[type, Reduction] = {ps.Add: "add", ps.OR: "or", ps.AND: "and"}
 """Reductions that are read, by the operation that joins two terms."""
 
 
@@ -163,7 +163,7 @@ class CountWalk:
             terms = replace(part.terms, function=function, fixed={**part.terms.fixed, **fixed})
             checked.append(Part(terms, part.targets))
         if isinstance(role, Reduced):
-            return Reduced(shape, role.kind, tuple(checked))
+            return Reduced(shape, role.by, tuple(checked))
         return checked[0].terms
 
     # Elementwise operations -------------------------------------------------------------------
@@ -213,38 +213,38 @@ class CountWalk:
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...], action: ops.Reduces
     ) -> Role | None:
         [x], [role] = node.inputs, roles
-        kind = KINDS.get(type(action.by))
-        if kind is None:
+        by = REDUCTIONS.get(type(action.by))
+        if by is None:
             return None
-        if kind != "add" and x.type.dtype != "bool":
+        if by != "add" and x.type.dtype != "bool":
             return None
         inside = role.shape  # type: ignore[attr-defined]
         kept = [1 if axis in action.axes else length for axis, length in enumerate(inside)]
         targets = np.broadcast_to(all_indices(tuple(kept)), inside).ravel()
         if isinstance(role, Linear):
             return linear.total(node, role, targets, shape)
-        reduced = self._reduced(x, role, inside, kind)
+        reduced = self._reduced(x, role, inside, by)
         if reduced is None:
             return None
         parts = [Part(part.terms, targets[part.targets]) for part in reduced.parts]
         dtype = node.outputs[0].type.dtype
         if x.type.dtype != dtype:  # of truth values or small integers
             parts = [_mapped(part, lambda f: f.astype(dtype)) for part in parts]
-        return Reduced(shape, kind, tuple(parts))
+        return Reduced(shape, by, tuple(parts))
 
     def _reduced(
-        self, x: Variable, role: Role, shape: tuple[int, ...], kind: Kind
+        self, x: Variable, role: Role, shape: tuple[int, ...], by: Reduction
     ) -> Reduced | None:
         """Read a variable, broadcast to a shape, as a reduction; None for other kinds."""
         if isinstance(role, Reduced):
             if size(shape) > size(role.shape) and size(shape) * _entries_of(role) > MOST_ENTRIES:
                 return None
             spread = take(role, np.broadcast_to(all_indices(role.shape), shape), shape)
-            return spread if role.kind == kind else None
+            return spread if role.by == by else None
         if isinstance(role, Fixed) and not self._keeps_fixed:
-            return Reduced(shape, kind)
+            return Reduced(shape, by)
         terms = self._entries(x, role, shape)
-        return Reduced(shape, kind, (Part(terms, np.arange(size(shape))),))
+        return Reduced(shape, by, (Part(terms, np.arange(size(shape))),))
 
     def _elemwise_of_sums(
         self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]
@@ -260,7 +260,7 @@ class CountWalk:
                 return self._inverted(roles[0])
             case ps.Cast() | ps.Identity():
                 role, to_float = roles[0], node.outputs[0].dtype.startswith("float")
-                if isinstance(role, Reduced) and role.kind == "add" and to_float:
+                if isinstance(role, Reduced) and role.by == "add" and to_float:
                     return role
             case ps.Switch():
                 return self._switch(node, roles, shape)
@@ -317,20 +317,20 @@ class CountWalk:
     def _joined(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         if node.outputs[0].type.dtype != "bool":
             return None
-        kind = KINDS[type(ops.scalar_of(node))]
+        by = REDUCTIONS[type(ops.scalar_of(node))]
         joined = [
-            self._reduced(x, role, shape, kind) for x, role in zip(node.inputs, roles, strict=True)
+            self._reduced(x, role, shape, by) for x, role in zip(node.inputs, roles, strict=True)
         ]
         if any(reduced is None for reduced in joined):
             return None
-        return Reduced(shape, kind, tuple(p for r in joined if r is not None for p in r.parts))
+        return Reduced(shape, by, tuple(p for r in joined if r is not None for p in r.parts))
 
     def _inverted(self, role: Role) -> Reduced | None:
-        if not isinstance(role, Reduced) or role.kind == "add":
+        if not isinstance(role, Reduced) or role.by == "add":
             return None
         return Reduced(
             role.shape,
-            "and" if role.kind == "or" else "or",
+            "and" if role.by == "or" else "or",
             tuple(_mapped(part, pt.invert, inverts=True) for part in role.parts),
         )
 
@@ -345,8 +345,8 @@ class CountWalk:
         where = impossible.index(True)
         role = roles[0]
         # Impossible if any of them holds, or possible only if all hold.
-        kind: Kind = "or" if where == 0 else "and"
-        conditions = self._reduced(condition, role, shape, kind)
+        by: Reduction = "or" if where == 0 else "and"
+        conditions = self._reduced(condition, role, shape, by)
         possible = self._reduced(branches[1 - where], roles[2 - where], shape, "add")
         if conditions is None or possible is None:
             return None
@@ -394,13 +394,13 @@ class CountWalk:
         joined = linear.joined(node, roles, shape, moved)
         if joined is not None:
             return joined
-        kind: Kind = "add" if node.outputs[0].type.dtype != "bool" else "or"
+        by: Reduction = "add" if node.outputs[0].type.dtype != "bool" else "or"
         parts: list[Part] = []
         positions = moved.numbers.ravel()
         for k, start in zip(moved.inputs, moved.starts, strict=True):
             x, role = node.inputs[k], roles[k]
             inside = () if x.type.ndim == 0 else getattr(role, "shape", x.type.shape)
-            reduced = self._reduced(x, role, inside, kind)
+            reduced = self._reduced(x, role, inside, by)
             if reduced is None:
                 return None
             here = np.flatnonzero((positions >= start) & (positions < start + size(inside)))
@@ -409,7 +409,7 @@ class CountWalk:
                 part_of(part, np.arange(len(part.targets)), here[part.targets])
                 for part in chosen.parts
             ]
-        return Reduced(shape, kind, tuple(parts))
+        return Reduced(shape, by, tuple(parts))
 
 
 def _entries_of(role: Reduced) -> int:

@@ -50,7 +50,7 @@ def compile_moves(
     The function is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
     *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all values
     after the moves, and the kernel's results. Matrices of the fit and of variates are flat. The
-    path has the parameters, the frame if there is one, and the numbers, each in its coordinates; so
+    path has the parameters, what an affine move moves, and the numbers, each in its coordinates; so
     has the log-density that the kernel returns.
 
     A number n of records moves as a continuous one: as log(n + u), with u uniform, its entry of the
@@ -142,8 +142,8 @@ def _come_back(reading: NonCentredModel) -> TensorVariable:
     return reduce(pt.and_, conditions, pt.constant(True, dtype="bool"))
 
 
-class Kind(NamedTuple):
-    """Moves with something of the records held fixed: the noise, or all but a frame."""
+class CompiledMoves(NamedTuple):
+    """Moves with something of the records held fixed: the noise, or standardised values."""
 
     reading: NonCentredModel
     move: JitFunction
@@ -185,8 +185,8 @@ class Kind(NamedTuple):
         numbers = (sum(of_records), n_moves * (2 * self.dim + NORMALS), n_moves * MAX_SHRINKS)
         takes = (*self.given.names, *self.given.data.values, *drawn[: len(of_records)], *vectors)
         takes = (*takes, factor.ravel(), *drawn[1:3])
-        moved, told = (*self.names, drawn[3]), (((1 + n_moves,), "float64"),)
-        move = Transition(self.move, takes, moved, told, draws=False, may_stay=True)
+        moved, reports = (*self.names, drawn[3]), (((1 + n_moves,), "float64"),)
+        move = Transition(self.move, takes, moved, reports, draws=False, may_stay=True)
         return [Transition(drawing(), numbers, drawn[:3]), move]
 
 

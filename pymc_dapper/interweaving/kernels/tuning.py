@@ -72,9 +72,9 @@ def unfitted(start: np.ndarray) -> Fit:
 
 
 def beside(fit: Fit, start: np.ndarray, n: int) -> Fit:
-    """Extend a fit by the frame of n rows.
+    """Extend a fit by the mean and Cholesky factor of n rows.
 
-    The frame is taken as independent of the parameters, with a standard deviation of 1 / sqrt(n).
+    They are taken as independent of the parameters, with a standard deviation of 1 / sqrt(n).
     ``start`` is the present value of all.
     """
     known, both = len(fit.location), unfitted(start)

@@ -2,12 +2,12 @@
 
 If records have few values, the conditional distribution of each, given its own released answer
 alone, is known in closed form. With the noise of that distribution held fixed, the records are in
-effect integrated out: the parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which
+effect marginalised: the parameters move against p(theta) prod_i sum_k p(k | theta) l_i(k), which
 doesn't depend on the present records.
 
 Real-valued records may have public measurements with an error. A record x ~ Normal(mu, tau) with a
 measurement w ~ Normal(a + b x, s) is normal given w. With the noise of this law held fixed, the
-records are in effect integrated out: parameters move against the law of w, whose error may be a
+records are in effect marginalised: parameters move against the law of w, whose error may be a
 parameter, too. If the noise of the records' prior were held fixed instead, all w together would
 make moves improbable.
 
@@ -141,8 +141,8 @@ def read_conditional_noise(
     }
 
     factors = view.dependent_factors([*moving, *records])
-    integrated_out = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
-    others = [factor.sum() for name, factor in factors.items() if name not in integrated_out]
+    marginalised = {rv.name for rv in rvs} | {x.name for x in reading.separable_factors}
+    others = [factor.sum() for name, factor in factors.items() if name not in marginalised]
     [rest] = rebuild([pt.add(0.0, *others)], new)
     log_density = rest.astype("float64") + new_log_total
     log_density = pt.switch(prior_is_valid(view, rvs, new), log_density, -np.inf)

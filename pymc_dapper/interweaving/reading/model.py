@@ -25,7 +25,7 @@ from pymc_dapper.interweaving.reading.conditional_noise import (
 from pymc_dapper.interweaving.reading.families import NORMAL
 from pymc_dapper.interweaving.reading.maps import RecordMap, parameters_of, record_map
 from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
-from pymc_dapper.interweaving.reading.sums import rest_of_sum
+from pymc_dapper.interweaving.reading.sums_held_fixed import rest_of_sum
 from pymc_dapper.sizes.reading.model import NumberedRecords, see
 
 

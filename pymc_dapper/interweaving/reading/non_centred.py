@@ -1,4 +1,4 @@
-"""A model in terms of the records' noise, or of their frame (mean and covariance).
+"""A model in terms of the records' noise, or of their mean and covariance.
 
 A parameter moves in coordinates of its own if the entries of its value variable are dependent.
 Moves fit one t distribution, with skewness in each coordinate. At a small budget the posterior is
@@ -145,9 +145,9 @@ class NonCentredModel(Reading):
     log_law: TensorVariable | None = None
     """Log-density of the present records under the law whose noise is held fixed. Records whose law
     is their prior don't count here: their prior is left out of the factors. None if none count."""
-    frame: TensorVariable | None = None
+    affine: TensorVariable | None = None
     """Coordinates of the records that move besides the parameters, a vector computed from the
-    records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.frame`. The rest of
+    records or from their noise: see :mod:`~pymc_dapper.interweaving.reading.affine`. The rest of
     them is held fixed as ``noise``."""
     numbers: tuple[TensorVariable, ...] = ()
     """Value variables of the numbers of records that move, too."""
@@ -160,14 +160,14 @@ class NonCentredModel(Reading):
 
     @property
     def moving(self) -> tuple[TensorVariable, ...]:
-        """The moved variables except numbers: the parameters, and the frame, if there is one."""
-        return self.parameters if self.frame is None else (*self.parameters, self.frame)
+        """The moved variables except numbers: the parameters, and ``affine``, if there is one."""
+        return self.parameters if self.affine is None else (*self.parameters, self.affine)
 
     @cached_property
     def coordinates(self) -> tuple[Coordinates, ...]:
         """The coordinates of each moved variable except numbers."""
         own = tuple(coordinates_of(self.model, x.name) for x in self.parameters)
-        return own if self.frame is None else (*own, ITSELF)
+        return own if self.affine is None else (*own, ITSELF)
 
     def parts(self, flat: Array) -> Iterator[tuple[TensorVariable, Coordinates, Array]]:
         """Split a flat vector: each moved variable except numbers, its coordinates, its part."""

@@ -92,7 +92,7 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
         _check_same(reading, reading.records, same_records, records)
     new_log_density = float(*log_density_at(point, moved, new_records))
     new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
-    at = {x.name: y for x, y in zip(moving, moved, strict=True) if x is not reading.frame}
+    at = {x.name: y for x, y in zip(moving, moved, strict=True) if x is not reading.affine}
     elsewhere = {**point, **at, **new_values}
     # Within a step of the cdf, the noise is drawn again.
     without_steps = [set(reading.uniforms).isdisjoint(ancestors([x])) for x in reading.noise]
@@ -114,10 +114,10 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
 def _moving(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
     """Return the moved values at a point."""
     present = [np.asarray(point[x.name]) for x in reading.parameters]
-    if reading.frame is not None:
+    if reading.affine is not None:
         variables = [*reading.parameters, *reading.records, *reading.given]
-        frame_of = compile_in_python(reading.model, variables, [reading.frame])
-        present += frame_of(*(np.asarray(point[x.name]) for x in variables))
+        affine_of = compile_in_python(reading.model, variables, [reading.affine])
+        present += affine_of(*(np.asarray(point[x.name]) for x in variables))
     return present
 
 

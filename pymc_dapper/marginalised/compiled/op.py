@@ -12,7 +12,7 @@ from pytensor.graph import Apply, Variable
 
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.counts.compiled.op import INTEGERS, NUMBERS, OfTerms
-from pymc_dapper.marginalised.kernels.sums import sum_counts, tabulate
+from pymc_dapper.marginalised.kernels.count_tables import sum_counts, tabulate
 
 
 class Tabulate(OfTerms):

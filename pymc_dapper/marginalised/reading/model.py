@@ -29,7 +29,7 @@ NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
 
 @dataclass(frozen=True, eq=False)
 class MarginalisedModel(Reading):
-    """A log-density with counts marginalised (:mod:`pymc_dapper.marginalised.kernels.sums`).
+    """A log-density with counts marginalised (:mod:`~pymc_dapper.marginalised.kernels`).
 
     That is the logarithm of sums of weights, relative to those of possible counts, and
     ``log_density`` at these.

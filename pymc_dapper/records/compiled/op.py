@@ -21,7 +21,7 @@ from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
 from pymc_dapper.records.kernels.full_sweep import sweep_by_full_evaluation
 from pymc_dapper.records.kernels.order_sweep import decide_by_order, orders_of
 from pymc_dapper.records.kernels.rank_sweep import sweep_by_rank
-from pymc_dapper.records.kernels.record_sweep import decide_by_sums, sweep_by_blocks
+from pymc_dapper.records.kernels.sums_sweep import decide_by_sums, sweep_by_blocks
 
 
 @dataclass(frozen=True)

@@ -333,7 +333,7 @@ def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:
     walk = CountWalk(totals, {})
     for factor in reading.additive_factors:
         role = walk.follow(factor.log_density)
-        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.kind != "add"):
+        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.by != "add"):
             continue
         terms = (terms_of(factor.name, x) for x in as_terms(role, walk, factor.log_density))
         found += [each for each in terms if len(each.linear) == 1]

@@ -412,7 +412,7 @@ def lowered(
 ) -> TensorVariable:
     """Lower the thresholds of proposals by what these gain of records' own log-densities.
 
-    The rule for impossible values is that of the kernels (`record_sweep.log_gain`). Fast arithmetic
+    The rule for impossible values is that of the kernels (`sums_sweep.log_gain`). Fast arithmetic
     assumes that there are no infinite numbers, so a huge one stands in their place.
     """
     gain = pt.switch(pt.isfinite(proposed), proposed - present, np.float64(-1e300))

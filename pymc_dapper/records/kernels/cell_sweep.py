@@ -50,7 +50,7 @@ def sweep_by_cell(
     arrays : Cells
         In which cells records are, and would be.
     thresholds
-        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_by_blocks`.
+        As in :func:`~pymc_dapper.records.kernels.sums_sweep.sweep_by_blocks`.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Updates of records against a density with one term per entry of a sum.
 
-As :mod:`~pymc_dapper.records.kernels.record_sweep`, for log_density(sums) = sum_k g_k(sums_k): an
+As :mod:`~pymc_dapper.records.kernels.sums_sweep`, for log_density(sums) = sum_k g_k(sums_k): an
 update evaluates only the terms whose entries it changes.
 """
 
@@ -10,12 +10,12 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.kernels.fast_math import is_finite
-from pymc_dapper.records.kernels.record_sweep import RUN, Sums, end_run, plus
+from pymc_dapper.records.kernels.sums_sweep import RUN, Sums, end_run, plus
 
 
 @njit
 def decisive_gain(gain: float, n_impossible: int) -> float:
-    """Apply the rule of `record_sweep.log_gain`, given how many present terms are impossible."""
+    """Apply the rule of `sums_sweep.log_gain`, given how many present terms are impossible."""
     if n_impossible > 0:
         return 0.0
     return gain if is_finite(gain) else -np.inf
@@ -43,7 +43,7 @@ def decide_by_entries(
     context : ndarray of float64, shape (d, m)
         Other inputs of the terms, with a row for each entry.
     sums, removed, added, n_sums, start, thresholds, accepted
-        As in :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`. Nearly all
+        As in :func:`~pymc_dapper.records.kernels.sums_sweep.decide_by_sums`. Nearly all
         contributions change, so changed ones aren't searched for.
 
     Returns

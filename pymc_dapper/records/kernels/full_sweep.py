@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pymc_dapper.records.kernels.record_sweep import log_gain
+from pymc_dapper.records.kernels.sums_sweep import log_gain
 
 
 @njit
@@ -30,7 +30,7 @@ def sweep_by_full_evaluation(
     arrays : tuple of two ndarrays of float64, shape (n, width)
         Present and proposed values of each record.
     thresholds : ndarray of float64, shape (m,)
-        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_by_blocks`.
+        As in :func:`~pymc_dapper.records.kernels.sums_sweep.sweep_by_blocks`.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from pymc_dapper.records.kernels.record_sweep import RUN, Sums, end_run, log_gain, plus
+from pymc_dapper.records.kernels.sums_sweep import RUN, Sums, end_run, log_gain, plus
 
 FEWEST = 16
 """Fewest numbers in a list on each side of the order statistic, if there are as many."""
@@ -119,7 +119,7 @@ def decide_by_order(
 
     The state of the log-density has the sums, then the order statistics. The context has its other
     inputs, and `Orders`. Else parameters and returns are those of
-    :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`.
+    :func:`~pymc_dapper.records.kernels.sums_sweep.decide_by_sums`.
     """
     inputs, orders = context
     total, change, _ = sums

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from pymc_dapper.records.kernels.record_sweep import log_gain
+from pymc_dapper.records.kernels.sums_sweep import log_gain
 
 RUN = 64
 """Number of records in a run, for which the same few candidates are used."""
@@ -57,7 +57,7 @@ def sweep_by_rank(
     arrays : tuple of two ndarrays of unsigned int, shape (n,)
         The interval of each record, present and proposed.
     thresholds
-        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_by_blocks`.
+        As in :func:`~pymc_dapper.records.kernels.sums_sweep.sweep_by_blocks`.
 
     Returns
     -------

@@ -61,7 +61,7 @@ def read_entrywise(factors: Sequence[AdditiveFactor]) -> EntrywiseDensity | None
     offset: TensorVariable = pt.constant(0.0)
     for factor in factors:
         role = walk.follow(factor.log_density)
-        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.kind != "add"):
+        if isinstance(role, Mixed) or (isinstance(role, Reduced) and role.by != "add"):
             return None
         for part in as_terms(role, walk, factor.log_density):
             terms = terms_of(factor.name, part)

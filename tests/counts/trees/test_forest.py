@@ -9,7 +9,7 @@ from pymc_dapper.counts.trees import forest as module
 from pymc_dapper.counts.trees.forest import Asked, Forest, Releases
 from pymc_dapper.counts.trees.priors import NO_TABLES, Prior, to_tables
 from pymc_dapper.counts.trees.tree import CountTree
-from tests.counts.trees.by_enumeration import enumerate_tree
+from tests.counts.trees.trees_by_enumeration import enumerate_tree
 
 PARENT = np.array([-1, 0, 0, 0, 1, 1, 2, 0])
 RELEASED = np.array([7, 4, 2.3, np.nan, 1, 2.2, np.nan, -1])

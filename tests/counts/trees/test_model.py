@@ -13,7 +13,7 @@ from scipy import special, stats
 
 import pymc_dapper as pmd
 from pymc_dapper.counts.trees.model import ModelTree, NoTreeError, compile_tree
-from tests.counts.trees.models import (
+from tests.counts.trees.tree_models import (
     COUNTS,
     MODELS,
     START,
@@ -117,7 +117,7 @@ def test_sums_whose_noise_has_the_tails_of_their_parts():
 
 
 def test_a_sum_that_is_likely_beyond_the_first_windows_of_its_parts():
-    """A rate that is integrated out leaves a term of the total that grows as long as noise lets it.
+    """A rate that is marginalised leaves a term of the total that grows as long as noise lets it.
 
     That is likelier at a hundred people than where the parts are, which wider windows hold.
     """

@@ -6,7 +6,7 @@ from scipy import stats
 
 from pymc_dapper.counts.trees import weights
 from pymc_dapper.counts.trees.nodes import Nodes
-from tests.counts.trees.by_enumeration import log_noise
+from tests.counts.trees.trees_by_enumeration import log_noise
 
 KINDS = {
     "discrete_gaussian": weights.DISCRETE_GAUSSIAN,

@@ -24,8 +24,8 @@ from pymc_dapper.interweaving.kernels.moves import draw_variates, move_parameter
 from pymc_dapper.interweaving.kernels.tuning import unfitted
 from tests.evaluated_in_python import evaluated_in_python
 from tests.interweaving.linked import read
-from tests.sizes.models import MODELS
 from tests.sizes.reading.test_model import log_joint
+from tests.sizes.unknown_numbers import MODELS
 
 START = np.array([0.5, -1.0])
 CENTRE = np.array([2.0, 1.0])
@@ -110,7 +110,7 @@ def test_a_number_of_records_moves_by_its_logarithm():
     parameters, records = ("rate", "slope", "n"), [model["x"], model["y"]]
     with evaluated_in_python():
         step = pmd.InterweaveStep([model[x] for x in parameters], records=records, model=model)
-        [kind] = step._kinds
+        [kind] = step._compiled
         assert kind.dim == 2  # no record follows the rate
         names = [x.name for x in (*kind.reading.parameters, *kind.reading.numbers)]
         start = model.initial_point(random_seed=2)

@@ -94,8 +94,8 @@ def two_kinds(elsewhere, first, second, m=600, k=4):
             x = left * x + np.sqrt(1 - left**2) * rng.standard_normal(len(left))
             seen[-1].append(x)
     path = np.array(seen)
-    frame = rng.standard_normal((m, k + 1, 2))  # moves of a frame have more that moves
-    paths = [path[:, : k + 1], np.concatenate([path[:, k:], frame], axis=-1)]
+    affine = rng.standard_normal((m, k + 1, 2))  # affine moves have more that moves
+    paths = [path[:, : k + 1], np.concatenate([path[:, k:], affine], axis=-1)]
     return paths, [np.full((m, k), 2)] * 2
 
 
@@ -155,7 +155,7 @@ def test_skewness_is_found_and_made_symmetric():
     np.testing.assert_allclose(fit.factor @ fit.factor.T, np.eye(3), atol=0.15)
 
 
-def test_a_frame_of_noise_begins_independent_of_the_parameters():
+def test_affine_moves_of_noise_begin_independent_of_the_parameters():
     draws = np.random.default_rng(3).normal(size=(200, 2)) @ np.array([[2.0, 0.0], [1.5, 0.3]])
     fit = fit_draws(draws)
     start = np.array([9.0, 9.0, 0.1, -0.2, 0.3])

@@ -1,4 +1,4 @@
-"""Records with answers of their own, integrated out: models that are just readable or just not.
+"""Records with answers of their own, marginalised: models that are just readable or just not.
 
 Laws of records given measurements of them: in closed form, and which measurements are read.
 """
@@ -200,7 +200,7 @@ PROPOSALS = [(0.4, 1.3, 0.6), (0.1, 0.8, 1.1), (-1.0, 2.0, 0.2), (0.7, 0.4, 0.4)
 
 
 def disagreement():
-    """How far the log-density is from that of measurements with the records integrated out."""
+    """How far the log-density is from that of measurements with the records marginalised."""
 
     def rest(mu, tau, error, moved):
         half = stats.halfnorm.logpdf
@@ -218,7 +218,7 @@ def without_volume(view, laws, records):
     return log_law_of(view, laws, records) + pt.log(sd).sum()
 
 
-def test_records_are_integrated_out():
+def test_records_are_marginalised():
     assert disagreement() < 1e-9
 
 
@@ -267,13 +267,13 @@ def answered(p, truth=0.8, n=N, answers=None):
 
 
 def test_parameters_that_the_records_prior_excludes_are_impossible():
-    with pm.Model() as integrated_out:
+    with pm.Model() as marginalised:
         answered(pm.Normal("p", 0.9, 0.3))
     with pm.Model() as followed:
         sigma = pm.Normal("sigma", 1, 2)
         pm.Potential("privacy", -(pm.Normal("x", 0, sigma, shape=N).sum() ** 2))
     for model, parameter, inside, outside in (
-        (integrated_out, "p", 0.5, 1.2),
+        (marginalised, "p", 0.5, 1.2),
         (followed, "sigma", 0.5, -1.0),
     ):
         (found, _), excluded = log_densities_at(model, parameter, [inside, outside])

@@ -15,7 +15,7 @@ from pymc_dapper import ReadingError
 from pymc_dapper.interweaving.reading.model import can_interweave
 from pymc_dapper.interweaving.reading.self_check import check_noise
 from tests.interweaving.linked import LINKED, changes, linked_model, read
-from tests.sizes.models import MODELS
+from tests.sizes.unknown_numbers import MODELS
 
 
 def test_all_but_the_priors_of_the_moved_records_decides():

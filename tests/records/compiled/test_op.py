@@ -8,7 +8,7 @@ from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.steps.data import SharedData
 from tests.long_cases import one_in_three
-from tests.records.forms import FORMS, checked
+from tests.records.record_models import FORMS, checked
 from tests.sweep_parts import PythonFunction, take_apart
 
 NEVER, ALWAYS = np.inf, -np.inf

@@ -15,7 +15,7 @@ from pymc_dapper.records.compiled.sweep import NEVER, compile_sweep, density_of_
 from tests import broken
 from tests.evaluated_in_python import evaluated_in_python
 from tests.long_cases import one_in_three
-from tests.sizes.models import bernoulli
+from tests.sizes.unknown_numbers import bernoulli
 
 
 def model_with_scale(scale):

@@ -7,7 +7,7 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels import cell_sweep
 from pymc_dapper.records.kernels.cell_sweep import Cells, check_cells, sweep_by_cell
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
-from pymc_dapper.records.kernels.record_sweep import sweep_by_blocks
+from pymc_dapper.records.kernels.sums_sweep import sweep_by_blocks
 from tests.broken import in_place
 
 N = 300

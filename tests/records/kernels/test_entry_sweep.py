@@ -5,7 +5,7 @@ import pytest
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels.entry_sweep import decide_by_entries
-from pymc_dapper.records.kernels.record_sweep import decide_by_sums, sweep_by_blocks
+from pymc_dapper.records.kernels.sums_sweep import decide_by_sums, sweep_by_blocks
 
 N, D = 30, 3
 RELEASED = np.array([[1.0], [-2.0], [0.5]])

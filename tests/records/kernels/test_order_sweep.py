@@ -5,7 +5,7 @@ import pytest
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.records.kernels import order_sweep
-from pymc_dapper.records.kernels.record_sweep import no_sums
+from pymc_dapper.records.kernels.sums_sweep import no_sums
 from tests.broken import in_place
 
 rng = np.random.default_rng(1)

@@ -6,7 +6,7 @@ import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
-from tests.models import admissions_model
+from tests.admissions_and_tiny import admissions_model
 
 
 @pytest.mark.usefixtures("uncompiled")

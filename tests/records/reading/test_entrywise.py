@@ -14,7 +14,7 @@ from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading.entrywise import read_entrywise
 from pymc_dapper.records.reading.factors import read_factors
-from tests.records.forms import FORMS, gaussian
+from tests.records.record_models import FORMS, gaussian
 
 X = pt.matrix("x", shape=(5, 3))
 SCALE, SHIFT = pt.vector("scale", shape=(3,)), pt.scalar("shift")

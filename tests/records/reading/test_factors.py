@@ -6,7 +6,7 @@ import pytest
 
 from pymc_dapper.reading import AdditiveFactor, FullFactor, SeparableFactor, read_model
 from pymc_dapper.records.reading.factors import read_factors
-from tests.records.forms import FORMS
+from tests.records.record_models import FORMS
 
 
 @pytest.mark.parametrize(

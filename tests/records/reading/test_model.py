@@ -10,7 +10,7 @@ import pytest
 import pymc_dapper as pmd
 from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.reading import read_model
-from tests.records.forms import FORMS, checked
+from tests.records.record_models import FORMS, checked
 
 
 # One in three is read in every run by `test_op.py`, which tries its sweep, too.

@@ -22,7 +22,7 @@ from pymc_dapper.records.reading.plan import (
     NothingToDecide,
 )
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
-from tests.records.forms import FORMS
+from tests.records.record_models import FORMS
 
 
 def randomised_response():

@@ -9,7 +9,7 @@ import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.sizes.reading.model import find_sizes, read_size
-from tests.sizes.models import MODELS, SIZES
+from tests.sizes.unknown_numbers import MODELS, SIZES
 
 
 def read(model, name="n"):

@@ -11,7 +11,7 @@ import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.sizes.reading.model import read_size
 from pymc_dapper.sizes.reading.self_check import check_size
-from tests.sizes.models import MODELS
+from tests.sizes.unknown_numbers import MODELS
 
 
 def read(model):

@@ -188,7 +188,7 @@ def correlated_log_density(theta, x):
 
 
 @case(
-    "sums, as a whole",
+    "functions of all sums",
     records=("record",),
     prior=beta_and_bernoulli,
     release=correlated,

@@ -17,7 +17,7 @@ from arviz_stats.base import array_stats
 
 import pymc_dapper as pmd
 from pymc_dapper.reference import TablePosterior, gaussian_cell_loglik
-from tests.models import N_APPLICANTS, RELEASED, SIGMA, admissions_model
+from tests.admissions_and_tiny import N_APPLICANTS, RELEASED, SIGMA, admissions_model
 from tests.statistical.exactness.cases import Case
 from tests.statistical.exactness.sampler import Sampler, stack
 from tests.statistical.exactness.verdicts import Z_LIMIT, Verdict

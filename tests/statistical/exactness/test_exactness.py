@@ -15,7 +15,7 @@ from tests.statistical.exactness.faults import FAULTS
 from tests.statistical.exactness.reference import REFERENCES
 
 CAUGHT = {
-    "stale cached sum": ("matrix", "sums, as a whole"),
+    "stale cached sum": ("matrix", "functions of all sums"),
     "acceptance ratio upside down": ("calibration", "separable, decided on"),
     "one record skipped": ("matrix", "several variables"),
     "proposal from the wrong theta": ("Geweke", "separable, drawn exactly"),
@@ -41,7 +41,7 @@ READY_MADE = (
 
 ONCE_MORE = {"mixed", "non-centred", "several variables", "transformed", *READY_MADE}
 """Forms that other tests of every run cover, uncompiled or in other models."""
-ONCE_MORE |= {"full evaluation", "sums, entry by entry", "sums, as a whole"}
+ONCE_MORE |= {"full evaluation", "sums, entry by entry", "functions of all sums"}
 """Of which there are matrices, as compiled, and those of twins in `test_full_evaluation.py` and
 `test_transition_matrix.py`, one folder above."""
 ONCE_MORE |= {"compound with InterweaveStep", "separable, drawn exactly", "compound with NUTS"}

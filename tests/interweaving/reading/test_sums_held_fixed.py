@@ -9,7 +9,7 @@ import pymc_dapper as pmd
 from pymc_dapper.assignment.latent import find_latent
 from pymc_dapper.assignment.parameters import hierarchy_steps
 from pymc_dapper.graphs.view import view_of
-from pymc_dapper.interweaving.reading.sums import find_sums
+from pymc_dapper.interweaving.reading.sums_held_fixed import find_sums
 from tests import interweave_twins as twins
 from tests.interweaving.linked import changes, read
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from pymc_dapper.marginalised.compiled.sums import compile_sums
+from pymc_dapper.marginalised.compiled.marginal_density import compile_sums
 from pymc_dapper.marginalised.reading.model import NotMarginalisableError, read_marginalised
 from tests.evaluated_in_python import evaluated_in_python
-from tests.marginalised.models import Chosen, binomial
+from tests.marginalised.count_models import Chosen, binomial
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_draws_are_by_a_uniform_number_each(sums):
 
 
 def test_tables_that_would_be_too_large_are_refused(sums, monkeypatch):
-    monkeypatch.setattr("pymc_dapper.marginalised.compiled.sums.LARGEST_TABLES", 20)
+    monkeypatch.setattr("pymc_dapper.marginalised.compiled.marginal_density.LARGEST_TABLES", 20)
     with pytest.raises(
         NotMarginalisableError, match="'x' can't be marginalised: noise leaves too many"
     ):

@@ -20,7 +20,7 @@ from pymc_dapper.counts.reading.start import PossibleStart
 from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
-from pymc_dapper.marginalised.kernels.sums import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
+from pymc_dapper.marginalised.kernels.count_tables import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
 from pymc_dapper.marginalised.reading.model import MarginalisedModel, refused
 
 MOST = 2**14

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.reading.seen import MOST_NUMBERS, SufficientStatistics
+from pymc_dapper.records.reading.sufficient_statistics import MOST_NUMBERS, SufficientStatistics
 
 
 def seen_of(mechanism):

@@ -1,4 +1,4 @@
-"""CountStep with parameters integrated out, against sums over all tables."""
+"""CountStep with parameters marginalised, against sums over all tables."""
 
 from itertools import product
 
@@ -12,7 +12,7 @@ from scipy import stats
 import pymc_dapper as pmd
 from pymc_dapper.conjugacy import marginal
 from pymc_dapper.conjugacy.conditional import read_conditionals
-from pymc_dapper.conjugacy.marginal import integrate_out
+from pymc_dapper.conjugacy.marginal import marginalise
 from pymc_dapper.counts.step import CountStep
 from tests.monte_carlo import smallest_ess
 
@@ -147,7 +147,7 @@ class DrawnBefore(CountStep):
 
     def step(self, point):
         new, stats = super().step(point)
-        before, _ = self._integrated.step({**new, "x": point["x"]})
+        before, _ = self._marginalised.step({**new, "x": point["x"]})
         return {**before, "x": new["x"]}, stats
 
 
@@ -171,14 +171,14 @@ def test_an_integral_without_its_constant_shows(monkeypatch):
     assert np.abs(z_scores(draws_of(model, [step]), exact)).max() > 8
 
 
-# What it is, and what can be integrated out ------------------------------------------------------
+# What it is, and what can be marginalised ---------------------------------------------------------
 
 
 def test_a_table_of_unknown_probabilities_is_dirichlet_multinomial():
     model, _ = probabilities_of_a_table()
     conditionals = read_conditionals(model, [model["p"]])
     view = conditionals[0].view
-    factors = integrate_out(view, conditionals, [model["x"]])
+    factors = marginalise(view, conditionals, [model["x"]])
     marginal = pt.add(*(graph.sum() for graph in factors.values()))
     written = pytensor.function(
         [view.values[model.rvs_to_values[model["x"]]]],
@@ -192,7 +192,7 @@ def test_a_table_of_unknown_probabilities_is_dirichlet_multinomial():
     np.testing.assert_allclose(np.ptp([written(x) for x in tables] - exact), 0, atol=1e-9)
 
 
-def test_what_cannot_be_integrated_out_is_refused_by_name():
+def test_what_cannot_be_marginalised_is_refused_by_name():
     with pm.Model():
         a, b = pm.Gamma("a", 2, 1), pm.Gamma("b", 2, 1)
         normal = pm.Normal("normal")
@@ -201,7 +201,7 @@ def test_what_cannot_be_integrated_out_is_refused_by_name():
         pm.Normal("other", normal, 1.0, observed=5.0)
         with pytest.raises(pmd.NotConjugateError, match=r"'b' and 'a' can't both .*of 'x' depends"):
             CountStep([x], integrate=[a, b])
-        with pytest.raises(pmd.NotConjugateError, match=r"'normal' can't be integrated out"):
+        with pytest.raises(pmd.NotConjugateError, match=r"'normal' can't be marginalised"):
             CountStep([x], integrate=[normal])
         with pytest.raises(ValueError, match="blocked=False"):
             CountStep([x], integrate=[a], blocked=False)

@@ -4,7 +4,7 @@ import numpy as np
 
 import pymc_dapper as pmd
 from tests.monte_carlo import z_score_of_mean
-from tests.table_trees.by_enumeration import Enumerated
+from tests.table_trees.tables_by_enumeration import Enumerated
 
 NAN = np.nan
 PARENT = [-1, 0, 0, 1, 1, 2, 2]

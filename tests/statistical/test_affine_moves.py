@@ -1,4 +1,4 @@
-"""Parameters moved with the records' frame, against quadrature and their joint law."""
+"""Parameters and records in affine group moves, against quadrature and their joint law."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ import pymc_dapper as pmd
 from pymc_dapper.graphs import local_draws
 from pymc_dapper.interweaving import step as interweave
 from pymc_dapper.interweaving import tuner
-from pymc_dapper.interweaving.reading.frame import read_frame
+from pymc_dapper.interweaving.reading.affine import read_affine
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.monte_carlo import z_score_of_mean
 from tests.moving_at_once import moving_at_once
@@ -41,34 +41,35 @@ def without_volume(reading):
     return replace(reading, log_density=reading.log_density - volume)
 
 
-def break_frames(monkeypatch):
+def break_affine_moves(monkeypatch):
     """Make moves without the volume element, and don't notice."""
-    monkeypatch.setattr(interweave, "read_frame", lambda *given: without_volume(read_frame(*given)))
+    broken = lambda *given: without_volume(read_affine(*given))  # noqa: E731
+    monkeypatch.setattr(interweave, "read_affine", broken)
     monkeypatch.setattr(interweave, "check_noise", lambda reading, point: None)
     monkeypatch.setattr(InterweaveStep, "_check_compiled", lambda self, kind, checked: None)
 
 
-def by_frames_alone(model, epsilon, n_moves, iterations=8_000, tune=600):
+def by_affine_moves_alone(model, epsilon, n_moves, iterations=8_000, tune=600):
     """Scores of a chain in which nothing else moves the parameters."""
     scale = SENSITIVITY / epsilon
     model.set_data("scale", scale)
     with model:
         walks = pmd.DapperStep([model["x"]])
-        frames = InterweaveStep([model["mu"], model["variance"]], records=[model["x"]])
+        affine = InterweaveStep([model["mu"], model["variance"]], records=[model["x"]])
     rng = np.random.default_rng(5)
-    frames.setup_chain(rng.spawn(1)[0], tune=tune, draws=iterations)
+    affine.setup_chain(rng.spawn(1)[0], tune=tune, draws=iterations)
     walks.setup_chain(rng.spawn(1)[0], tune=0, draws=10)
     walks.walks.reach, walks.walks.number = (0.3, 1) if epsilon < 100 else (0.06, 8)
     point = {"mu": np.array(0.3), "variance_log__": np.array(0.0), "x": fitting_records(rng)}
     seen = []
     for k in range(tune + iterations):
         point, _ = walks.step(point)
-        point, _ = frames.step(point)
+        point, _ = affine.step(point)
         if k >= tune + iterations // 20:
             x, mu, variance = point["x"], point["mu"], np.exp(point["variance_log__"])
             fourth = ((x - x.mean()) ** 4).mean()
             seen.append(summaries(mu, variance, x.sum(), (x**2).sum(), fourth))
-    assert frames.tuner.numbers == n_moves
+    assert affine.tuner.numbers == n_moves
     late = np.array(seen).T
     return np.abs(
         [z_score_of_mean(*each) for each in zip(late, expected_summaries(scale), strict=True)]
@@ -76,33 +77,33 @@ def by_frames_alone(model, epsilon, n_moves, iterations=8_000, tune=600):
 
 
 @pytest.fixture(params=[[0, 4, 0], [0, 0, 4]], ids=["records", "noise"])
-def frames_only(monkeypatch, request):
-    """Four moves of one of both frames, and none with the noise held fixed."""
+def affine_only(monkeypatch, request):
+    """Four affine moves, of records or of noise, and none with the noise held fixed."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
     monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: list(request.param))
     return request.param
 
 
 @pytest.fixture
-def frames_too(monkeypatch):
-    """Two moves of each frame, wherever these might be of use."""
+def affine_too(monkeypatch):
+    """Two affine moves of records and of noise, wherever these might be of use."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
     monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: [1, 2, 2])
     return monkeypatch
 
 
 @pytest.mark.parametrize("epsilon", [30, 300])
-def test_mean_and_variance_agree_with_quadrature(epsilon, frames_only):
-    assert by_frames_alone(two_sums(), epsilon, frames_only).max() < 4.5
+def test_mean_and_variance_agree_with_quadrature(epsilon, affine_only):
+    assert by_affine_moves_alone(two_sums(), epsilon, affine_only).max() < 4.5
 
 
-def test_quadrature_shows_a_wrong_volume_element(frames_only, monkeypatch):
-    break_frames(monkeypatch)
-    assert by_frames_alone(two_sums(), 30, frames_only).max() > 8
+def test_quadrature_shows_a_wrong_volume_element(affine_only, monkeypatch):
+    break_affine_moves(monkeypatch)
+    assert by_affine_moves_alone(two_sums(), 30, affine_only).max() > 8
 
 
 # Released values, parameter and records drawn by turns, each given the others (Geweke, 2004): the
-# parameter by frames alone, which also move the records.
+# parameter by affine moves alone, which also move the records.
 
 PEOPLE, SLOPE, SPREAD, WIDTH = 6, 0.5, 0.7, 0.5
 
@@ -159,13 +160,13 @@ def joint_scores(steps, model, n_moves, draws=10_000, tune=600):
     return np.abs([z_score_of_mean(*each) for each in pairs])
 
 
-def test_all_variables_drawn_by_turns_have_their_joint_law(frames_only):
-    assert joint_scores(*joint_model(), frames_only).max() < 4.5
+def test_all_variables_drawn_by_turns_have_their_joint_law(affine_only):
+    assert joint_scores(*joint_model(), affine_only).max() < 4.5
 
 
-def test_the_joint_law_shows_a_wrong_volume_element(frames_only, monkeypatch):
-    break_frames(monkeypatch)
-    assert joint_scores(*joint_model(), frames_only).max() > 8
+def test_the_joint_law_shows_a_wrong_volume_element(affine_only, monkeypatch):
+    break_affine_moves(monkeypatch)
+    assert joint_scores(*joint_model(), affine_only).max() > 8
 
 
 # A regression whose sums are all released, at large budgets, with all steps that there are. Its
@@ -202,7 +203,7 @@ def expected_of_regression(scale):
     rest = others - products**2 / squares
     possible = (squares > 0) & (rest > 0)
     squares, rest = np.where(squares > 0, squares, 1.0), np.where(rest > 0, rest, 1.0)
-    # Bartlett: the coefficient integrated out.
+    # Bartlett: the coefficient marginalised.
     spread = np.sqrt(squares + PRIOR_SD**2 * squares**2)
     logp = stats.chi2.logpdf(squares, N) + stats.norm.logpdf(products, 0, spread)
     law = weights * possible * np.exp(logp + stats.chi2.logpdf(rest, N - 1))
@@ -235,8 +236,8 @@ def regression_scores(epsilon, n_moves=(1, 2, 2), iterations=20_000, tune=600):
         if k >= tune:
             x, y = point["x"], point["y"]
             seen.append(of_regression(point["b"], x @ x, x @ y, y @ y))
-    [frames] = (step for step in steps if isinstance(step, InterweaveStep))
-    assert frames.tuner.numbers == [*n_moves]
+    [affine] = (step for step in steps if isinstance(step, InterweaveStep))
+    assert affine.tuner.numbers == [*n_moves]
     [walks] = (step for step in steps if isinstance(step, pmd.DapperStep))
     assert walks.walks.number > 0
     pairs = zip(np.array(seen).T, expected_of_regression(scale), strict=True)
@@ -244,18 +245,18 @@ def regression_scores(epsilon, n_moves=(1, 2, 2), iterations=20_000, tune=600):
 
 
 @pytest.mark.parametrize("epsilon", [100, 1_000])
-@pytest.mark.usefixtures("frames_too")
+@pytest.mark.usefixtures("affine_too")
 def test_a_regression_agrees_with_quadrature(epsilon):
     assert regression_scores(epsilon).max() < 4.5
 
 
-def test_a_regression_shows_a_wrong_volume_element(frames_too):
-    """By moves of frames enough that the other steps don't make up for them."""
-    frames_too.setattr(tuner, "best_numbers_of_moves", lambda *_: [0, 16, 16])
-    break_frames(frames_too)
+def test_a_regression_shows_a_wrong_volume_element(affine_too):
+    """By affine moves enough that the other steps don't make up for them."""
+    affine_too.setattr(tuner, "best_numbers_of_moves", lambda *_: [0, 16, 16])
+    break_affine_moves(affine_too)
     assert regression_scores(100, (0, 16, 16), 40_000).max() > 8
 
 
-def test_a_regression_shows_records_whose_walk_is_not_reversible(frames_too):
-    frames_too.setattr(local_draws, "_keep", shrinking)
+def test_a_regression_shows_records_whose_walk_is_not_reversible(affine_too):
+    affine_too.setattr(local_draws, "_keep", shrinking)
     assert regression_scores(100).max() > 8

@@ -1,4 +1,4 @@
-"""Records by their frame and what it doesn't tell of them: the volume element, which records."""
+"""Affine group moves of records: the volume element, and which records."""
 
 from dataclasses import replace
 
@@ -10,11 +10,11 @@ from scipy import stats
 
 from pymc_dapper import ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.interweaving.reading.frame import (
+from pymc_dapper.interweaving.reading.affine import (
     MOST_COLUMNS,
-    noise_has_a_frame,
-    read_frame,
-    with_a_frame,
+    affine_records,
+    noise_moves_affinely,
+    read_affine,
 )
 from pymc_dapper.interweaving.reading.self_check import check_noise
 from tests.interweaving.linked import read, values_of
@@ -23,13 +23,13 @@ N = 12
 FACTOR = np.array([[1.3, 0.0, 0.0], [0.4, 0.7, 0.0], [-0.6, 0.2, 1.1]])
 
 
-def frame_of(model, parameters, records, of_noise=False):
+def affine_of(model, parameters, records, of_noise=False):
     values, point = values_of(model, *records), model.initial_point()
     reading = read(model, parameters, records)
-    return read_frame(reading, with_a_frame(values, point), point, of_noise)
+    return read_affine(reading, affine_records(values, point), point, of_noise)
 
 
-def frame_coordinates(columns):
+def affine_coordinates(columns):
     """The mean and the entries of the Cholesky factor, logarithms of those of its diagonal."""
     factor = np.linalg.cholesky(np.cov(columns.T, bias=True))
     np.fill_diagonal(factor, np.log(np.diag(factor)))
@@ -61,28 +61,28 @@ def of_equal_columns(reading):
     return replace(reading, log_density=reading.log_density + wrong)
 
 
-def volume(frame, powers):
+def volume(vector, powers):
     # Means, then the rows of the factor.
-    return sum(power * frame[k] for power, k in zip(powers, (3, 5, 8), strict=True))
+    return sum(power * vector[k] for power, k in zip(powers, (3, 5, 8), strict=True))
 
 
-def densities(reading, frames, mu=0.3):
-    """The log-density of frames, with the standardised values of some records held fixed."""
+def densities(reading, vectors, mu=0.3):
+    """The log-density of affine moves, with the standardised values of some records held fixed."""
     records = [np.random.default_rng(1).normal(size=x.type.shape) for x in reading.records]
     inputs = [*reading.parameters, *reading.records, *reading.proposed]
     evaluate = compile_in_python(reading.model, inputs, [reading.log_density])
     at = [np.array(mu), *records, np.array(mu)]
-    return np.array([float(evaluate(*at, frame)[0]) for frame in frames])
+    return np.array([float(evaluate(*at, vector)[0]) for vector in vectors])
 
 
 RECORDS_FACTOR = np.array([[1.3, 0, 0], [0.4, 0.7, 0], [0.4, 0, 0.7]])
 
 
-def known_densities(frames, mu=0.3, of_noise=False):
+def known_densities(vectors, mu=0.3, of_noise=False):
     """Of mean and Cholesky factor of normal rows, by Bartlett's decomposition."""
     location, factor = (0.0, np.eye(3)) if of_noise else (mu, RECORDS_FACTOR)
     found = []
-    for m, rest in ((frame[:3], frame[3:]) for frame in frames):
+    for m, rest in ((vector[:3], vector[3:]) for vector in vectors):
         present = np.array([[np.exp(rest[0]), 0, 0], [rest[1], np.exp(rest[2]), 0], rest[3:]])
         present[2, 2] = np.exp(rest[5])
         standard = np.linalg.solve(factor, present) * np.sqrt(N)
@@ -96,27 +96,27 @@ def known_densities(frames, mu=0.3, of_noise=False):
     return np.array(found)
 
 
-def some_frames():
+def some_vectors():
     rng = np.random.default_rng(2)
     return rng.normal(0.0, 0.3, (20, 9))
 
 
 def disagreement(reading, of_noise):
-    known = known_densities(some_frames(), of_noise=of_noise)
-    return np.ptp(densities(reading, some_frames()) - known)
+    known = known_densities(some_vectors(), of_noise=of_noise)
+    return np.ptp(densities(reading, some_vectors()) - known)
 
 
 @pytest.mark.parametrize("of_noise", [False, True])
-def test_the_frame_of_normal_records_has_the_law_that_is_known(of_noise):
+def test_the_affine_move_of_normal_records_has_the_law_that_is_known(of_noise):
     """Bartlett's decomposition; the density of the fixed part doesn't change."""
-    reading = frame_of(normal_rows(), ["mu"], ["a", "x"], of_noise)
+    reading = affine_of(normal_rows(), ["mu"], ["a", "x"], of_noise)
     assert disagreement(reading, of_noise) < 1e-9
 
 
 @pytest.mark.parametrize("of_noise", [False, True])
 @pytest.mark.parametrize("fault", [without_volume, of_equal_columns])
 def test_a_wrong_volume_element_is_detected(fault, of_noise):
-    reading = fault(frame_of(normal_rows(), ["mu"], ["a", "x"], of_noise))
+    reading = fault(affine_of(normal_rows(), ["mu"], ["a", "x"], of_noise))
     assert disagreement(reading, of_noise) > 0.1
 
 
@@ -132,11 +132,11 @@ def normal_families():
     return model
 
 
-def test_frames_of_records_and_of_their_noise_lead_to_the_same_states_with_the_same_densities():
-    """Parameters held fixed, each frame is an affine function of the other: of constant volume."""
+def test_affine_moves_of_records_and_of_noise_lead_to_the_same_states_with_the_same_densities():
+    """Parameters held fixed, each way is an affine function of the other: of constant volume."""
     model = normal_families()
     names, scale = ("still", "wage", "pair"), np.array(0.4)
-    by_noise, by_records = (frame_of(model, ["scale"], names, way) for way in (True, False))
+    by_noise, by_records = (affine_of(model, ["scale"], names, way) for way in (True, False))
     rng = np.random.default_rng(4)
     records = [rng.normal(size=x.type.shape) for x in by_noise.records]
     outputs = [*by_noise.moved_records, by_noise.log_density]
@@ -145,22 +145,22 @@ def test_frames_of_records_and_of_their_noise_lead_to_the_same_states_with_the_s
     inputs = [*by_records.parameters, *by_records.records, *by_records.proposed]
     density = compile_in_python(model, inputs, [by_records.log_density])
     found = []
-    for frame in rng.normal(0, 0.3, (10, 14)):
-        a, b, c, logp = move(scale, *records, scale, frame)
-        there = frame_coordinates(np.column_stack([a, b, c]))
+    for vector in rng.normal(0, 0.3, (10, 14)):
+        a, b, c, logp = move(scale, *records, scale, vector)
+        there = affine_coordinates(np.column_stack([a, b, c]))
         [other] = density(scale, *records, scale, there)
         found.append(float(logp - other))
     assert np.ptp(found) < 1e-8
 
 
-def test_normal_noise_that_moves_as_a_whole_has_a_frame():
+def test_normal_noise_that_moves_as_a_whole_moves_affinely():
     model = normal_families()
     names = ("still", "wage", "pair")
     reading, values = read(model, ["scale"], names), values_of(model, *names)
-    assert noise_has_a_frame(reading, values)
-    assert not noise_has_a_frame(reading, values[:2])
+    assert noise_moves_affinely(reading, values)
+    assert not noise_moves_affinely(reading, values[:2])
     reading = read(mixed_rows(), ["theta"], MIXED)
-    assert not noise_has_a_frame(reading, values_of(reading.model, *MIXED))
+    assert not noise_moves_affinely(reading, values_of(reading.model, *MIXED))
 
 
 def mixed_rows():
@@ -181,7 +181,7 @@ MIXED = ("wage", "share", "pair", "group", "kind")
 
 def test_records_of_any_law_come_back_and_have_the_density_of_the_model():
     model = mixed_rows()
-    reading = frame_of(model, ["theta"], MIXED)
+    reading = affine_of(model, ["theta"], MIXED)
     assert reading.names(reading.records) == ["wage", "share", "pair"]
     checked = check_noise(reading, model.initial_point())
     assert np.isfinite(checked.log_density)
@@ -190,17 +190,17 @@ def test_records_of_any_law_come_back_and_have_the_density_of_the_model():
         check_noise(wrong, model.initial_point())
 
 
-def test_the_frame_is_the_mean_and_the_cholesky_factor():
+def test_the_moved_vector_is_the_mean_and_the_cholesky_factor():
     model = normal_rows()
-    reading = frame_of(model, ["mu"], ["a", "x"])
+    reading = affine_of(model, ["mu"], ["a", "x"])
     a, x = np.random.default_rng(1).normal(size=(2, N, 2)) * 3 + 1
-    [found] = compile_in_python(model, reading.records, [reading.frame])(a[:, 0], x)
+    [found] = compile_in_python(model, reading.records, [reading.affine])(a[:, 0], x)
     columns = np.column_stack([a[:, 0], x])
-    np.testing.assert_allclose(found, frame_coordinates(columns))
+    np.testing.assert_allclose(found, affine_coordinates(columns))
 
 
-def test_records_that_repeat_each_other_have_no_frame():
-    reading = frame_of(normal_rows(), ["mu"], ["a", "x"])
+def test_records_that_repeat_each_other_do_not_move_affinely():
+    reading = affine_of(normal_rows(), ["mu"], ["a", "x"])
     a = np.arange(float(N))
     records = [a, np.column_stack([2 * a, -a])]
     noise = compile_in_python(reading.model, reading.records, [reading.noise[0]])
@@ -221,8 +221,8 @@ def test_records_that_repeat_each_other_have_no_frame():
         ([(), (99, 2, 2)], []),
     ],
 )
-def test_real_records_in_as_many_rows_have_a_frame(shapes, chosen):
+def test_real_records_in_as_many_rows_move_affinely(shapes, chosen):
     with pm.Model() as model:
         names = [pm.Normal(f"x{k}", shape=shape).name for k, shape in enumerate(shapes)]
     values = values_of(model, *names)
-    assert with_a_frame(values, model.initial_point()) == [values[k] for k in chosen]
+    assert affine_records(values, model.initial_point()) == [values[k] for k in chosen]

@@ -1,4 +1,4 @@
-"""What a model's factors depend on: sums over records, and other log-densities."""
+"""Sufficient statistics: sums over records that factors depend on, and other log-densities."""
 
 from collections.abc import Sequence
 from math import prod

@@ -25,7 +25,7 @@ LIKELY = 1e-3
 
 
 @dataclass(frozen=True)
-class Told:
+class KnownValues:
     """Known values of functions of the latent variables."""
 
     by: str
@@ -39,29 +39,29 @@ class Told:
 
 
 @dataclass(frozen=True)
-class ToldSums:
+class KnownMargins:
     """Sums of a release along some of its axes, whose totals are known."""
 
-    told: Told
+    known: KnownValues
     which: np.ndarray
     """Indices of the known values, flattened."""
     places: tuple[np.ndarray, ...]
     """Indices of the entries in each sum."""
 
 
-def find_told_sums(
-    shape: tuple[int, ...], draws: np.ndarray, told: Sequence[Told]
-) -> Iterator[ToldSums]:
+def find_known_margins(
+    shape: tuple[int, ...], draws: np.ndarray, known: Sequence[KnownValues]
+) -> Iterator[KnownMargins]:
     """Find margins of a release whose totals are known from elsewhere.
 
     The margins are compared with the totals at prior draws of the flattened statistic.
     """
-    told = [x for x in told if len(x.draws) == len(draws) and x.draws[:1].size <= MOST_SUMS]
-    if len(draws) < 3 or not told:
+    known = [x for x in known if len(x.draws) == len(draws) and x.draws[:1].size <= MOST_SUMS]
+    if len(draws) < 3 or not known:
         return
-    known = [x.draws.reshape(len(draws), -1) for x in told]
-    starts = np.cumsum([0, *(x.shape[1] for x in known)])
-    joined = np.concatenate(known, axis=1)
+    totals = [x.draws.reshape(len(draws), -1) for x in known]
+    starts = np.cumsum([0, *(x.shape[1] for x in totals)])
+    joined = np.concatenate(totals, axis=1)
     tables = draws.reshape(len(draws), *shape)
     numbers = np.arange(draws.shape[1]).reshape(shape)
     axes = [k for k, n in enumerate(shape) if n > 1]
@@ -75,27 +75,28 @@ def find_told_sums(
             which, of_sums = _same(sums, joined)
             of = np.searchsorted(starts, which, side="right") - 1
             for j, own in ((j, of == j) for j in np.unique(of).tolist()):
-                yield ToldSums(told[j], which[own] - starts[j], tuple(places[of_sums[own]]))
+                at = which[own] - starts[j]
+                yield KnownMargins(known[j], at, tuple(places[of_sums[own]]))
 
 
-def _same(sums: np.ndarray, told: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _same(sums: np.ndarray, totals: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Pair known values with the sums that equal them in all draws."""
-    limits = SAME_DRAWS * np.abs(told).max(axis=0)
-    candidates = np.flatnonzero(np.ptp(told, axis=0) > 0)
-    for draw, known in zip(sums, told, strict=True):
+    limits = SAME_DRAWS * np.abs(totals).max(axis=0)
+    candidates = np.flatnonzero(np.ptp(totals, axis=0) > 0)
+    for draw, known in zip(sums, totals, strict=True):
         if not len(candidates):
             break
         values, given = np.sort(draw), known[candidates]
         above = np.searchsorted(values, given).clip(1, len(values)) - 1
         near = np.abs(values[[above, (above + 1).clip(max=len(values) - 1)]] - given).min(axis=0)
         candidates = candidates[near <= limits[candidates]]
-    off = np.array([np.abs(sums - told[:, j, None]).max(axis=0) for j in candidates])
+    off = np.array([np.abs(sums - totals[:, j, None]).max(axis=0) for j in candidates])
     off = off.reshape(len(candidates), sums.shape[1])
     same = off.min(axis=1) <= limits[candidates]
     return candidates[same], off.argmin(axis=1)[same]
 
 
-def check_adjusted(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldSums) -> None:
+def check_adjusted(name: str, released: np.ndarray, noise: NoiseLaw, sums: KnownMargins) -> None:
     """Refuse values that were made consistent with totals after noise was added.
 
     If the entries of sums add up to the known totals exactly, and are too fine for that to be
@@ -112,13 +113,13 @@ def check_adjusted(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldS
     UserWarning
         If it gives them with a probability of 1/1000 or less.
     """
-    told, places = sums.told, sums.places
-    values = np.broadcast_to(told.values, told.draws.shape[1:]).ravel()[sums.which]
+    known, places = sums.known, sums.places
+    values = np.broadcast_to(known.values, known.draws.shape[1:]).ravel()[sums.which]
     totals = np.array([released[each].sum() for each in places])
     if not np.all(np.abs(totals - values) <= 1e-9 * np.maximum(1.0, np.abs(values))):
         return
     entries = np.concatenate(places)
-    if told.exact and noise.is_normal and released[entries].all():
+    if known.exact and noise.is_normal and released[entries].all():
         return
     step = 1.0 if noise.is_whole else step_of(released[entries])
     spread = np.array([np.sqrt(np.sum(noise.deviations[each] ** 2)) for each in places])
@@ -127,9 +128,9 @@ def check_adjusted(name: str, released: np.ndarray, noise: NoiseLaw, sums: ToldS
         return
     what = f"{totals[0]:.6g}" + (f" and {len(totals) - 1} more totals" if len(totals) > 1 else "")
     how_often = f"do so once in {1 / chance:,.0f} times" if chance else "don't"
-    origin = "" if told.exact else ", or one was computed from the others: then leave it out"
+    origin = "" if known.exact else ", or one was computed from the others: then leave it out"
     message = (
-        f"'{name}': the released values add up to exactly {what}, as {told.by}. Values with "
+        f"'{name}': the released values add up to exactly {what}, as {known.by}. Values with "
         f"independent noise {how_often}. So these values were made consistent with the total, or "
         "non-negative, after noise was added, and their likelihood isn't known. Use the noisy "
         f"values from before that step, which are mostly published, too{origin}"

@@ -7,9 +7,9 @@ import pytest
 from scipy import special, stats
 
 from pymc_dapper.backend.in_python import in_python
-from pymc_dapper.marginalised.kernels import sums
+from pymc_dapper.marginalised.kernels import count_tables
 
-tabulate, sum_counts = in_python(sums.tabulate), in_python(sums.sum_counts)
+tabulate, sum_counts = in_python(count_tables.tabulate), in_python(count_tables.sum_counts)
 
 Tables = namedtuple("Tables", "anchors lowest starts ends_below ends_above logs ratios largest")
 INFINITY = np.inf
@@ -64,10 +64,10 @@ def test_sums_means_and_draws_are_those_over_all_counts(name, largest):
     log_density = NOISES[name]
     start = int(min(5, largest))
     if name == "bounded" and largest < 3:
-        assert tables(log_density, largest, start)[1] == sums.IMPOSSIBLE
+        assert tables(log_density, largest, start)[1] == count_tables.IMPOSSIBLE
         return
     if name == "flat" and largest == INFINITY:
-        assert tables(log_density, largest, start)[1] == sums.TOO_WIDE
+        assert tables(log_density, largest, start)[1] == count_tables.TOO_WIDE
         return
     weights, faults = tables(log_density, largest, start)
     assert faults == 0
@@ -128,7 +128,7 @@ def test_of_many_people_sums_are_those_of_normal_distributions(shift):
 def test_what_a_sum_leaves_out_is_negligible():
     def cut_at(drop):
         cut = {"DROP": drop}
-        table = in_python(sums.sum_table)
+        table = in_python(count_tables.sum_table)
         table.__globals__.update(cut)
         weights, _ = tables(released_of_many, PEOPLE, start=RELEASED)
         return table(
@@ -142,7 +142,7 @@ def test_what_a_sum_leaves_out_is_negligible():
         )[1]
 
     whole = cut_at(np.inf)
-    assert abs(cut_at(sums.DROP) - whole) < 1e-12
+    assert abs(cut_at(count_tables.DROP) - whole) < 1e-12
     # The twin, cut at two standard deviations: 4.6 % are missing.
     assert abs(cut_at(2.0) - whole) > 0.03
 
@@ -151,9 +151,9 @@ def test_noise_without_a_peak_of_its_own_kind_is_found_out():
     def two_peaks(k):
         return np.logaddexp(-0.5 * ((k - 5) / 2) ** 2, -0.5 * ((k - 25) / 2) ** 2)
 
-    assert tables(two_peaks, 40)[1] == sums.NOT_CONCAVE
-    assert tables(lambda k: stats.t.logpdf(k - 12, 3), 400)[1] == sums.NOT_CONCAVE
-    assert tables(lambda k: -abs(k - 5) if k % 2 else -INFINITY, 40)[1] == sums.NOT_CONCAVE
+    assert tables(two_peaks, 40)[1] == count_tables.NOT_CONCAVE
+    assert tables(lambda k: stats.t.logpdf(k - 12, 3), 400)[1] == count_tables.NOT_CONCAVE
+    assert tables(lambda k: -abs(k - 5) if k % 2 else -INFINITY, 40)[1] == count_tables.NOT_CONCAVE
 
 
 def test_a_natural_parameter_that_is_no_number_has_no_sum():

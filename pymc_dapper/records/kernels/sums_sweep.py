@@ -152,7 +152,7 @@ def decide_by_sums(
     start : int
         Number of the first of these records.
     thresholds : ndarray of float64
-        As in :func:`~pymc_dapper.records.kernels.record_sweep.sweep_by_blocks`.
+        As in :func:`~pymc_dapper.records.kernels.sums_sweep.sweep_by_blocks`.
     accepted : ndarray of bool, shape (n,)
         The entries of these records are overwritten: whether their proposals were accepted.
 
@@ -202,7 +202,7 @@ def sweep_by_blocks(
     decide : callable
         Updates the records of a block:
         :func:`~pymc_dapper.records.kernels.entry_sweep.decide_by_entries` or
-        :func:`~pymc_dapper.records.kernels.record_sweep.decide_by_sums`.
+        :func:`~pymc_dapper.records.kernels.sums_sweep.decide_by_sums`.
     log_density, context
         See there.
     present_rows, proposed_rows : callable

@@ -25,7 +25,7 @@ class Form:
     values: dict[str, range]
     rows: list[int]
     table: bool = True
-    """Whether the records are counted; else they are integrated out."""
+    """Whether the records are counted; else they are marginalised."""
     shape: tuple[int, ...] = ()
     """Of a matrix, whose entries are the records."""
     given: dict[str, tuple[str, ...]] | None = None

@@ -17,8 +17,8 @@ from pytensor.link.numba.dispatch.basic import numba_njit
 
 from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.reading import read_model
-from pymc_dapper.records.kernels import entry_sweep, record_sweep
-from pymc_dapper.records.kernels.record_sweep import (
+from pymc_dapper.records.kernels import entry_sweep, sums_sweep
+from pymc_dapper.records.kernels.sums_sweep import (
     Sums,
     add_rows,
     decide_by_sums,
@@ -30,9 +30,7 @@ from pymc_dapper.records.reading.contributions import RowsAtOnce, by_block
 from pymc_dapper.records.reading.plan import BySums
 from pymc_dapper.steps.data import SharedData
 from tests import broken
-from tests.enumerate_sweep import transition_matrix
-from tests.enumeration import conditional_posterior
-from tests.models import (
+from tests.admissions_and_tiny import (
     TABLE_PRIOR,
     TABLE_RELEASED,
     TINY_PRIOR,
@@ -42,7 +40,9 @@ from tests.models import (
     tiny_model,
     tiny_table_model,
 )
-from tests.records.forms import FORMS
+from tests.enumerate_sweep import transition_matrix
+from tests.enumeration import conditional_posterior
+from tests.records.record_models import FORMS
 from tests.sweep_parts import PythonFunction, broken_parts, take_apart
 
 N = 200_000
@@ -82,7 +82,7 @@ def as_it_is(kernel):
 
 def plainly(kernel):
     """Go on with one run for all records, as a plain sum does."""
-    return _with(kernel, RUN=10**9, add_rows=_with(record_sweep.add_rows, RUN=10**9))
+    return _with(kernel, RUN=10**9, add_rows=_with(sums_sweep.add_rows, RUN=10**9))
 
 
 def _with(kernel, **instead):
@@ -93,7 +93,7 @@ def _with(kernel, **instead):
 
 
 def in_blocks(records_in_block, decide, density, context, patch=as_it_is):
-    kernel, decide = patch(record_sweep.sweep_by_blocks), patch(decide)
+    kernel, decide = patch(sums_sweep.sweep_by_blocks), patch(decide)
 
     @numba_njit(final_function=True)
     def sweep(removed, added, log_uniforms):
@@ -105,7 +105,7 @@ def in_blocks(records_in_block, decide, density, context, patch=as_it_is):
     return sweep
 
 
-BY_SUMS = record_sweep.decide_by_sums, the_sum, ()
+BY_SUMS = sums_sweep.decide_by_sums, the_sum, ()
 BY_ENTRIES = entry_sweep.decide_by_entries, the_entry, NO_CONTEXT
 
 
@@ -154,11 +154,11 @@ def many_ones(kernel):
 
 
 def test_what_rounding_cuts_off_is_kept_under_fast_arithmetic():
-    assert many_ones(record_sweep.add_term) == 1_000
+    assert many_ones(sums_sweep.add_term) == 1_000
 
 
 def test_a_function_with_its_callers_arithmetic_does_not_keep_it():
-    assert many_ones(njit(record_sweep.add_term.py_func)) != 1_000
+    assert many_ones(njit(sums_sweep.add_term.py_func)) != 1_000
 
 
 @pytest.mark.parametrize("infinite", [np.inf, -np.inf, np.nan])
@@ -172,7 +172,7 @@ def test_infinite_sums_stay_as_they_are(infinite):
 
 
 def test_short_sums_are_those_of_a_loop():
-    table = np.random.default_rng(0).normal(size=(record_sweep.RUN, 1))
+    table = np.random.default_rng(0).normal(size=(sums_sweep.RUN, 1))
     state = no_sums(1)
     njit(add_rows.py_func)(state, table, table.shape[1])
     plain = 0.0
