@@ -242,12 +242,10 @@ class InterweaveStep(Step):
 
         PyTensor compiles at the first call. Here, forked workers inherit the result.
         """
-        names = [x.name for x in kind.reading.records]
-        state = {**self._point, **dict(zip(names, checked.records, strict=True))}
         fit, rng = unfitted(np.zeros(kind.dim)), np.random.default_rng(0)
         n = len(kind.reading.numbers)
         uniforms = [*checked.uniforms, np.full(n, 0.5)] if n else checked.uniforms
-        *_, path, [log_density] = kind.call(state, uniforms, fit, 0, rng)
+        *_, path, [log_density] = kind.call({**checked.point}, uniforms, fit, 0, rng)
         log_density -= path[0, kind.dim - n :].sum()  # the Jacobian of a number's logarithm
         log_density -= kind.reading.log_volume(path[0, : kind.dim - n], np)
         if np.isfinite(log_density) and not checked.agrees(float(log_density)):

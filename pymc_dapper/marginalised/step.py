@@ -19,7 +19,7 @@ from pymc_dapper.checks import options as options_of
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.counts.reading.self_check import by_variable, in_cells
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.evaluation import TOLERANCE, agree, compile_in_python
+from pymc_dapper.graphs.evaluation import TOLERANCE, agree, log_density_at
 from pymc_dapper.marginalised.compiled.sums import compile_sums
 from pymc_dapper.marginalised.reading.model import read_marginalised
 from pymc_dapper.plausibility.check import check_releases
@@ -163,8 +163,7 @@ class MarginalisedStep(Step):
         p(counts, released) = p(released) p(counts given released), given the parameters.
         """
         reading, rng = self._reading, np.random.default_rng(0)
-        inputs = list(reading.view.values.values())
-        written = compile_in_python(reading.model, inputs, [reading.written])
+        written = log_density_at(reading.model, [reading.written])
         for _ in range(2):
             drawn, log_probability = self._sums.draw(rng, self._given(point))
             new = self._with_counts(point, drawn)
@@ -177,7 +176,7 @@ class MarginalisedStep(Step):
                     "Start them elsewhere, by initval=, or let CountStep move the counts "
                     "(marginalise=False)"
                 )
-            expected = float(written(*(new[x.name] for x in inputs))[0])
+            expected = written(new)
             got = marginalised + log_probability
             if np.isfinite(expected) and not agree(got, expected, TOLERANCE["float64"]):
                 raise miscompiled(

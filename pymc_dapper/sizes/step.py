@@ -215,11 +215,11 @@ class _Size:
         nobody = {**self._checked.point, self._moves[-1]: np.zeros((), self.reading.size.dtype)}
         *_, log_weights = self._drawn(nobody, np.random.default_rng(0))
         if not self._checked.agrees(log_weights):
-            furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_weights)))
+            furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_density)))
             raise miscompiled(
                 f"at {self.reading.name} = {furthest} the compiled log-density is",
                 log_weights[furthest],
-                self._checked.log_weights[furthest],
+                self._checked.log_density[furthest],
             )
 
     @property

@@ -62,7 +62,7 @@ class CheckedState(NamedTuple):
 
     def same(self, computed: float, expected: float) -> bool:
         """Compare two log-densities."""
-        return agree(computed, expected, self.tolerance)
+        return bool(agree(computed, expected, self.tolerance))
 
 
 def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> CheckedState:
@@ -277,8 +277,7 @@ class _CompiledFactor:
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         try:
-            with np.errstate(all="ignore"):
-                return list(function(*values, *parameters))
+            return list(function(*values, *parameters))
         except np.linalg.LinAlgError:
             return [np.asarray(np.nan)]  # a singular matrix: an impossible state
         except FAILURES as error:

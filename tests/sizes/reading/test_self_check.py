@@ -22,8 +22,8 @@ def read(model):
 @pytest.mark.parametrize("name", MODELS)
 def test_a_right_reading_passes(name):
     checked = check_size(*read(MODELS[name]()))
-    assert checked.agrees(checked.log_weights)
-    assert not checked.agrees(checked.log_weights + 1e-4)
+    assert checked.agrees(checked.log_density)
+    assert not checked.agrees(checked.log_density + 1e-4)
     # A Poisson or negative binomial number goes on where the room ends.
     assert checked.ends_with_room == (name in ("bernoulli", "tied"))
 
