@@ -6,13 +6,13 @@ from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc import Model
 from pytensor.tensor.random.basic import CategoricalRV, MultinomialRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.plausibility.support import bounds_by_support
 
 DRAWS = 64
@@ -26,18 +26,19 @@ MOST_EXTREMES = 256
 
 
 def at_extremes(
-    model: Model, statistic: TensorVariable, values: Sequence[TensorVariable]
+    view: ModelView, statistic: TensorVariable, values: Sequence[TensorVariable]
 ) -> list[np.ndarray]:
-    """Evaluate a statistic, in terms of random variables, where all records have the same value.
+    """Evaluate a statistic where all records have the same value.
 
-    The data sets have all records at one possible value, or a whole table in one cell. Returns None
-    if there are too many of them, or if the possible values aren't known.
+    It is in terms of the view's random variables. The data sets have all records at one possible
+    value, or a whole table in one cell. None are returned if there are too many of them, or if the
+    possible values aren't known.
     """
-    rvs = [model.values_to_rvs[value] for value in values]
+    rvs = view(view.model.values_to_rvs[value] for value in values)
     rng = np.random.default_rng(0)
     probabilities = [_probabilities(rv) for rv in rvs]
     randomness, drawn = with_randomness(inline_symbolic_ops([*rvs, *probabilities]))
-    draw = compile_in_python(model, randomness.inputs, drawn)
+    draw = compile_in_python(view.model, randomness.inputs, drawn)
     draws = [draw(*randomness.draw(each)) for each in rng.spawn(DRAWS)]
     n = len(rvs)
     each = [
@@ -50,7 +51,7 @@ def at_extremes(
     others, [at] = with_randomness(
         inline_symbolic_ops(rebuild([statistic], dict(zip(rvs, given, strict=True))))
     )
-    evaluate = compile_in_python(model, [*others.inputs, *given], [at])
+    evaluate = compile_in_python(view.model, [*others.inputs, *given], [at])
     return [
         np.asarray(evaluate(*others.draw(one), *state)[0], dtype=np.float64)
         for one, state in zip(rng.spawn(MOST_EXTREMES), product(*each), strict=False)
