@@ -164,7 +164,3 @@ class Checked:
     """One number, or several."""
     tolerance: float
     """The relative rounding error to expect."""
-
-    def agrees(self, log_density: Any) -> bool:
-        """Compare with a log-density computed in another way."""
-        return bool(np.all(agree(log_density, self.log_density, self.tolerance)))

@@ -18,9 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.bounds import Bounds
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.graphs.prior_draws import drawing
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
@@ -114,11 +112,8 @@ def _prior_draws(
     size = sum(np.size(point[x.name]) for x in values)
     n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
     try:
-        randomness, graphs = with_randomness(inline_symbolic_ops(list(statistics)))
-        draw = compile_in_python(model, randomness.inputs, graphs)
-        # A compiled function doesn't advance its generator: each call gets its own.
-        rngs = np.random.default_rng(0).spawn(n_draws)
-        draws = [draw(*randomness.draw(rng)) for rng in rngs]
+        draw = drawing(model, statistics)
+        draws = [draw(rng) for rng in np.random.default_rng(0).spawn(n_draws)]
     except FAILURES:  # whatever a distribution of the user's raises
         shapes = [x.type.shape for x in statistics]
         return [np.empty((0, *(() if None in shape else shape))) for shape in shapes]

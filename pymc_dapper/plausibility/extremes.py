@@ -9,9 +9,8 @@ import pytensor.tensor as pt
 from pytensor.tensor.random.basic import CategoricalRV, MultinomialRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.prior_draws import drawing
+from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.plausibility.support import bounds_by_support
 
@@ -37,9 +36,8 @@ def at_extremes(
     rvs = view(view.model.values_to_rvs[value] for value in values)
     rng = np.random.default_rng(0)
     probabilities = [_probabilities(rv) for rv in rvs]
-    randomness, drawn = with_randomness(inline_symbolic_ops([*rvs, *probabilities]))
-    draw = compile_in_python(view.model, randomness.inputs, drawn)
-    draws = [draw(*randomness.draw(each)) for each in rng.spawn(DRAWS)]
+    draw = drawing(view.model, [*rvs, *probabilities])
+    draws = [draw(each) for each in rng.spawn(DRAWS)]
     n = len(rvs)
     each = [
         _extremes(rv, state, np.array([x[n + k] for x in draws]))
@@ -48,12 +46,9 @@ def at_extremes(
     if not 0 < prod(len(x) for x in each) <= MOST_EXTREMES:
         return []
     given = [rv.type() for rv in rvs]
-    others, [at] = with_randomness(
-        inline_symbolic_ops(rebuild([statistic], dict(zip(rvs, given, strict=True))))
-    )
-    evaluate = compile_in_python(view.model, [*others.inputs, *given], [at])
+    evaluate = drawing(view.model, rebuild([statistic], dict(zip(rvs, given, strict=True))), given)
     return [
-        np.asarray(evaluate(*others.draw(one), *state)[0], dtype=np.float64)
+        np.asarray(evaluate(one, *state)[0], dtype=np.float64)
         for one, state in zip(rng.spawn(MOST_EXTREMES), product(*each), strict=False)
     ]
 

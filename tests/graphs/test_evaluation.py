@@ -21,7 +21,6 @@ from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.evaluation import (
     TOLERANCE,
     CarefulSum,
-    Checked,
     agree,
     at_point,
     choose_rows,
@@ -201,6 +200,3 @@ def test_numbers_agree_up_to_rounding_of_what_they_were_computed_from():
     assert agree(computed, expected, 1e-8).tolist() == same
     assert agree(1.0 + 1e-7, 1.0, 1e-8, size=20)
     assert not agree(1.0 + 1e-7, 1.0, 1e-8, size=0)
-    checked = Checked({}, np.array([1.0, 2.0]), 1e-8)
-    assert checked.agrees(np.array([1.0, 2.0 + 1e-9]))
-    assert not checked.agrees(np.array([1.0, 2.0 + 1e-4]))
