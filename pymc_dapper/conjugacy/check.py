@@ -1,6 +1,6 @@
 """A numerical check of a conditional, made before anything is sampled."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -9,7 +9,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.graphs.asked_once import answer, log_densities
 from pymc_dapper.graphs.errors import FAILURES, NotConjugateError
-from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.evaluation import agree, at_point, log_density_at
 from pymc_dapper.graphs.present import present_factors
 from pymc_dapper.graphs.prior_draws import draw_values, is_finite
 
@@ -26,8 +26,9 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     family = conditional.family
     names = " and ".join(f"'{rv.name}'" for rv in conditional.rvs)
     rng = np.random.default_rng(0)
-    log_density = _log_density(conditional, _written(conditional))
     model = conditional.model
+    written = log_density_at(model, _written(conditional))
+    values_at = at_point(model, conditional.to_values)
     draw = partial(draw_values, conditional.view, model.free_RVs, np.random.default_rng(0), {})
     drawn = answer(model, "a draw from the prior", draw)
     states = [point] if drawn is None or not is_finite(drawn) else [drawn, point]
@@ -35,22 +36,24 @@ def check_conditional(conditional: Conditional, point: Mapping[str, np.ndarray])
     for state in states:
         # At least one record is present: functions of empty matrices can't be evaluated in Python.
         state = {**state, **{n: np.maximum(state[n], 1) for n in sizes}}
-        given = [state[x.name] for x in conditional.given]
         try:
-            evaluate = compile_in_python(model, conditional.given, conditional.parameters)
-            parameters = [np.asarray(x) for x in evaluate(*given)]
+            parameters = [np.asarray(x) for x in at_point(model, conditional.parameters)(state)]
             first, second = (family.draw(rng, *parameters) for _ in range(2))
         except FAILURES as error:
             raise NotConjugateError(
                 f"the conditional of {names} can't be drawn from: {error}. Look for data, or a "
                 "start of other variables, that the model excludes"
             ) from error
-        expected = [log_density(state, conditional.split(theta)) for theta in (first, second)]
+        expected = []
+        for theta in (first, second):
+            natural = dict(zip(conditional.thetas, conditional.split(theta), strict=True))
+            values = dict(zip(conditional.values, values_at(state, natural), strict=True))
+            expected.append(written(state, values))
         if not np.all(np.isfinite(expected)):
             continue
         computed = [family.log_density(theta, *parameters) for theta in (first, second)]
-        scale = 1 + max(abs(x) for x in (*expected, *computed))
-        if abs((expected[1] - expected[0]) - (computed[1] - computed[0])) > TOLERANCE * scale:
+        size = max(abs(x) for x in (*expected, *computed))
+        if not agree(np.diff(computed), np.diff(expected), TOLERANCE, size):
             raise NotConjugateError(
                 f"the conditional of {names} was read wrongly: between two values of it the "
                 f"model's log-density changes by {expected[1] - expected[0]:.10g}, the "
@@ -73,21 +76,3 @@ def _written(conditional: Conditional) -> list[TensorVariable]:
     jacobians = [x.log_jac_det(of[rv], *rv.owner.inputs) for rv, x in transforms if x is not None]
     graphs = view(present_factors(model, by_name, conditional.present).values())
     return [*graphs, *(-x for x in view.at_values(jacobians))]
-
-
-def _log_density(
-    conditional: Conditional, graphs: Sequence[TensorVariable]
-) -> Callable[..., float]:
-    """Make a function of the model's own log-density at a state and values of the parameters."""
-    model, view = conditional.model, conditional.view
-    values = conditional.values
-    others = [x for x in view.values.values() if x not in values]
-    to_values = compile_in_python(model, [*conditional.thetas, *others], conditional.to_values)
-    compiled = compile_in_python(model, [*values, *others], [sum(x.sum() for x in graphs)])
-
-    def evaluate(state: Mapping[str, np.ndarray], thetas: list[np.ndarray]) -> float:
-        given = [state[x.name] for x in others]
-        [total] = compiled(*to_values(*thetas, *given), *given)
-        return float(total)
-
-    return evaluate

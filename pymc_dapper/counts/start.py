@@ -5,7 +5,7 @@ import numpy as np
 from pymc_dapper.counts.compiled.sweep import CompiledCountSweep
 from pymc_dapper.counts.kernels.line import LARGEST
 from pymc_dapper.counts.reading.description import name_cells
-from pymc_dapper.counts.reading.known_totals import KnownTotals
+from pymc_dapper.counts.reading.known_totals import totals_of
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.start import PossibleStart, find_start
 
@@ -25,25 +25,20 @@ class Starts:
         The reading.
     max_sweeps : int
         Most sweeps that search for a positive density.
-
-    Attributes
-    ----------
-    known : KnownTotals
-        The equations that counts satisfy.
     """
 
     def __init__(self, reading: CountReading, max_sweeps: int):
         self._reading, self._max_sweeps = reading, max_sweeps
-        self.known = KnownTotals(reading)
+        self._totals = totals_of(reading)
         self._search: PossibleStart | None = None
 
     def with_known_totals(
         self, counts: np.ndarray, given: list[np.ndarray], error: type[Exception]
     ) -> np.ndarray:
         """Return counts with the known totals."""
-        known, names = self.known.known(given), self.known.names
+        known, names = self._totals(given), self._reading.known.factors
         _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
-        counts = find_start(self.known.matrix, known, names, counts)
+        counts = find_start(self._reading.known.matrix, known, names, counts)
         large = self._reading.totals.completed(counts) > LARGEST
         _check_size({name_cells(self._reading, large)} - {""}, error)
         return counts
@@ -60,8 +55,8 @@ class Starts:
         counts = self.with_known_totals(counts, given, error)
         if not np.isfinite(sweep.log_density(counts, given)):
             if self._search is None:
-                self._search = PossibleStart(self._reading, self.known.matrix)
-            found = self._search(counts, self.known.known(given), given)
+                self._search = PossibleStart(self._reading)
+            found = self._search(counts, self._totals(given), given)
             counts = counts if found is None else found
         for _ in range(self._max_sweeps):
             if np.isfinite(sweep.log_density(counts, given)):

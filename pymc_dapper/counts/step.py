@@ -219,7 +219,7 @@ class CountStep(Step):
         self._given = Given(self._reading.parameters, CountData(self._reading, self._reading))
         self._givens = [self._given]
         self._starts = Starts(self._reading, max_sweeps)
-        self._moves = moves_of(self._reading, self._starts.known, moves)
+        self._moves = moves_of(self._reading, moves)
         self._on_tree = read_tree(self._reading)
         if self._wanted and isinstance(self._on_tree, str):
             raise ReadingError(
@@ -269,7 +269,7 @@ class CountStep(Step):
     def _moves_around_impossible_tables(self) -> Moves:
         """Find moves that reach all linked tables if some are impossible."""
         try:
-            return moves_of(self._reading, self._starts.known, linked=False)
+            return moves_of(self._reading, linked=False)
         except ReadingError:
             names = ", ".join(f"'{rv.name}'" for rv in self._reading.rvs)
             raise ReadingError(

@@ -1,6 +1,7 @@
 """Evaluate graphs of a reading in Python, at states of the records, with careful sums."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -8,10 +9,17 @@ import numpy as np
 from pymc import Model
 from pytensor.compile.builders import OpFromGraph
 from pytensor.compile.mode import OPT_MINIMUM, Mode
-from pytensor.graph import Apply, Constant, FunctionGraph, Variable, graph_inputs
+from pytensor.graph import (
+    Apply,
+    Constant,
+    FunctionGraph,
+    Variable,
+    explicit_graph_inputs,
+    graph_inputs,
+)
 from pytensor.graph.traversal import io_toposort
 from pytensor.scan.op import Scan
-from pytensor.tensor.math import Sum
+from pytensor.tensor.math import Sum, add
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import Evaluated
@@ -21,6 +29,9 @@ from pymc_dapper.graphs.rebuild import (
     rebuild,
     with_inputs,
 )
+
+type Point = Mapping[str, np.ndarray]
+"""Values by the names of their variables."""
 
 RUN = 128
 
@@ -90,6 +101,32 @@ def compile_in_python(
     return Evaluated(inputs, outputs, check_bounds=model.check_bounds)
 
 
+def at_point(model: Model, graphs: Sequence[Variable]) -> Callable[..., list[np.ndarray]]:
+    """Make a function of a point, evaluated in Python: graphs of the model, or of its view.
+
+    It takes values by the names of their variables, and, as ``besides``, by the variables.
+    """
+    inputs = [x for x in explicit_graph_inputs(graphs) if not hasattr(x.tag, "stands_for")]
+    function = compile_in_python(model, inputs, graphs)
+
+    def evaluate(
+        point: Point, besides: Mapping[Variable, np.ndarray] | None = None
+    ) -> list[np.ndarray]:
+        given = besides or {}
+        values = (given[x] if x in given else point[x.name] for x in inputs)
+        return function(
+            *(np.asarray(y, dtype=x.dtype) for x, y in zip(inputs, values, strict=True))
+        )
+
+    return evaluate
+
+
+def log_density_at(model: Model, graphs: Sequence[TensorVariable]) -> Callable[..., float]:
+    """Make a function of a point, as :func:`at_point` does: log-densities, all added up."""
+    evaluate = at_point(model, [add(0.0, *(x.sum() for x in graphs))])
+    return lambda point, besides=None: float(*evaluate(point, besides))
+
+
 def choose_rows(
     which: np.ndarray, yes: Sequence[np.ndarray], no: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
@@ -100,15 +137,30 @@ def choose_rows(
     ]
 
 
-def rounding(records: Sequence[TensorVariable], graphs: Sequence[TensorVariable]) -> float:
+def rounding(records: Sequence[Variable], graphs: Sequence[Variable]) -> float:
     """Return the expected relative rounding error: that of the least precise number computed."""
     computed = dependent_variables(records, graphs)
     single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
     return TOLERANCE["float32" if single else "float64"]
 
 
-def agree(computed: float, expected: float, allowed: float) -> bool:
-    """Compare log-densities up to a share of their size; all infinite or nan ones are equal."""
-    if not np.isfinite(expected):
-        return not np.isfinite(computed)
-    return bool(abs(computed - expected) <= allowed * (1 + abs(expected)))
+def agree(computed: Any, expected: Any, allowed: float, size: Any = None) -> np.ndarray:
+    """Compare numbers up to a share of their size; all infinite or nan ones are equal.
+
+    ``size`` is that of the numbers that they were computed from; without it, of those expected.
+    """
+    with np.errstate(invalid="ignore"):
+        off = np.abs(np.subtract(computed, expected))
+    near = off <= allowed * (1 + (np.abs(expected) if size is None else size))
+    return np.where(np.isfinite(expected), near, ~np.isfinite(computed))
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A point at which a reading was checked, with the log-density there."""
+
+    point: Point
+    log_density: Any
+    """One number, or several."""
+    tolerance: float
+    """The relative rounding error to expect."""

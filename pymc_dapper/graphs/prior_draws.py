@@ -3,15 +3,31 @@
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+from pymc import Model
+from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.noise import with_randomness
 from pymc_dapper.graphs.prior import read_prior_draws
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.graphs.view import ModelView
 
 type Reader = Callable[[ModelView, Sequence[TensorVariable]], list[TensorVariable]]
+
+
+def drawing(
+    model: Model, graphs: Sequence[Variable], given: Sequence[Variable] = ()
+) -> Callable[..., list[np.ndarray]]:
+    """Make a function, evaluated in Python, that draws what graphs of random variables compute.
+
+    It takes a generator, and the values of ``given`` variables. A compiled function doesn't advance
+    its generator: each call needs its own.
+    """
+    randomness, drawn = with_randomness(inline_symbolic_ops(list(graphs)))
+    draw = compile_in_python(model, [*randomness.inputs, *given], drawn)
+    return lambda rng, *values: draw(*randomness.draw(rng), *values)
 
 
 def draw_values(

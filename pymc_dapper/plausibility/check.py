@@ -7,7 +7,6 @@ that range isn't bounded, it is compared with data sets drawn from the prior.
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, cached_property, partial
 from itertools import combinations
 from math import prod
@@ -19,9 +18,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.bounds import Bounds
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.prior_draws import drawing
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
@@ -77,12 +74,10 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
         the same and that can be chance.
     """
     check_overflow(model, values)
-    releases = list(find_releases(model, values))
-    found = [*releases, *find_equalities(model, values)] if releases else []
-    # At once: variables with dims are made anew, and data sets are drawn for all statistics.
-    statistics = rebuild([x.statistic for x in found], view_of(model).dims)
-    found = [replace(x, statistic=new) for x, new in zip(found, statistics, strict=True)]
-    draws = _prior_draws(model, statistics, values) if releases else []
+    view = view_of(model)
+    releases = list(find_releases(view, values))
+    found = [*releases, *find_equalities(view, values)] if releases else []
+    draws = _prior_draws(model, [x.statistic for x in found], values) if releases else []
     known = [
         KnownValues(
             f"'{x.name}' {'was released' if x.noise else 'tells'}", drawn, x.known, not x.noise
@@ -92,7 +87,7 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     released, exact = known[: len(releases)], known[len(releases) :]
     comparisons, laws = [], cache(NoiseLaw)
     for k, release in enumerate(found[: len(releases)]):
-        extremes = partial(at_extremes, model, release.statistic, values)
+        extremes = partial(at_extremes, view, release.statistic, values)
         others = [*exact, *(x for i, x in enumerate(released) if i != k)]
         comparison = _Comparison(release, draws[k], latent, extremes, others, laws)
         complaint = comparison.complaint()
@@ -119,12 +114,8 @@ def _prior_draws(
     size = sum(np.size(point[x.name]) for x in values)
     n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
     try:
-        randomness, graphs = with_randomness(inline_symbolic_ops(list(statistics)))
-        draw = compile_in_python(model, randomness.inputs, graphs)
-        with np.errstate(all="ignore"):
-            # A compiled function doesn't advance its generator: each call gets its own.
-            rngs = np.random.default_rng(0).spawn(n_draws)
-            draws = [draw(*randomness.draw(rng)) for rng in rngs]
+        draw = drawing(model, statistics)
+        draws = [draw(rng) for rng in np.random.default_rng(0).spawn(n_draws)]
     except FAILURES:  # whatever a distribution of the user's raises
         shapes = [x.type.shape for x in statistics]
         return [np.empty((0, *(() if None in shape else shape))) for shape in shapes]

@@ -6,13 +6,12 @@ from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
-from pymc import Model
 from pytensor.tensor.random.basic import CategoricalRV, MultinomialRV
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.evaluation import compile_in_python
-from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
+from pymc_dapper.graphs.prior_draws import drawing
+from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.plausibility.support import bounds_by_support
 
 DRAWS = 64
@@ -26,19 +25,19 @@ MOST_EXTREMES = 256
 
 
 def at_extremes(
-    model: Model, statistic: TensorVariable, values: Sequence[TensorVariable]
+    view: ModelView, statistic: TensorVariable, values: Sequence[TensorVariable]
 ) -> list[np.ndarray]:
-    """Evaluate a statistic, in terms of random variables, where all records have the same value.
+    """Evaluate a statistic where all records have the same value.
 
-    The data sets have all records at one possible value, or a whole table in one cell. Returns None
-    if there are too many of them, or if the possible values aren't known.
+    It is in terms of the view's random variables. The data sets have all records at one possible
+    value, or a whole table in one cell. None are returned if there are too many of them, or if the
+    possible values aren't known.
     """
-    rvs = [model.values_to_rvs[value] for value in values]
+    rvs = view(view.model.values_to_rvs[value] for value in values)
     rng = np.random.default_rng(0)
     probabilities = [_probabilities(rv) for rv in rvs]
-    randomness, drawn = with_randomness(inline_symbolic_ops([*rvs, *probabilities]))
-    draw = compile_in_python(model, randomness.inputs, drawn)
-    draws = [draw(*randomness.draw(each)) for each in rng.spawn(DRAWS)]
+    draw = drawing(view.model, [*rvs, *probabilities])
+    draws = [draw(each) for each in rng.spawn(DRAWS)]
     n = len(rvs)
     each = [
         _extremes(rv, state, np.array([x[n + k] for x in draws]))
@@ -47,12 +46,9 @@ def at_extremes(
     if not 0 < prod(len(x) for x in each) <= MOST_EXTREMES:
         return []
     given = [rv.type() for rv in rvs]
-    others, [at] = with_randomness(
-        inline_symbolic_ops(rebuild([statistic], dict(zip(rvs, given, strict=True))))
-    )
-    evaluate = compile_in_python(model, [*others.inputs, *given], [at])
+    evaluate = drawing(view.model, rebuild([statistic], dict(zip(rvs, given, strict=True))), given)
     return [
-        np.asarray(evaluate(*others.draw(one), *state)[0], dtype=np.float64)
+        np.asarray(evaluate(one, *state)[0], dtype=np.float64)
         for one, state in zip(rng.spawn(MOST_EXTREMES), product(*each), strict=False)
     ]
 

@@ -12,11 +12,10 @@ from pytensor.scalar import AND, EQ, NEQ, OR, Cast, Invert, Sub, Switch
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
-from pymc_dapper.graphs.values import forward
+from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 
 
@@ -27,7 +26,7 @@ class ModelRelease:
     name: str
     """Name of the Potential or observed variable."""
     statistic: TensorVariable
-    """The statistic before noise, in terms of random variables."""
+    """The statistic before noise, in terms of the view's random variables."""
     lowest: np.ndarray
     highest: np.ndarray
     """Lower and upper limit of each noisy value. Both are the released value, unless it was
@@ -42,8 +41,9 @@ class ModelRelease:
         return np.where(self.lowest == self.highest, self.lowest, np.nan)
 
 
-def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
+def find_equalities(view: ModelView, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
     """Find Potentials that set functions of latent variables equal to numbers, as invariants do."""
+    model = view.model
     latent = {model.values_to_rvs[value] for value in values}
     for potential in model.potentials:
         for one, other in _compared(potential):
@@ -54,6 +54,7 @@ def find_equalities(model: Model, values: Sequence[TensorVariable]) -> Iterator[
             fits = all(of_known or not of_statistic for of_statistic, of_known in single)
             if any(on_latent) and fits and set(ancestors([known])).isdisjoint(model.free_RVs):
                 value = _function(model, [], known)()
+                [statistic] = view([statistic])
                 yield ModelRelease(potential.name, statistic, value, value, None)
 
 
@@ -75,16 +76,17 @@ def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
         yield from _compared(node.inputs[0])
 
 
-def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
+def find_releases(view: ModelView, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:
     """Find the releases of latent variables whose noise has a known law."""
-    naturals = {x: x for x in model.free_RVs}
-    as_random = dict(zip(model.value_vars, forward(model, naturals), strict=True))
-    latent = {model.values_to_rvs[value] for value in values}
+    model = view.model
+    forward = view.forward({x: x for x in model.free_RVs})
+    as_random = dict(zip(view.values.values(), forward, strict=True))
+    latent = set(view(model.values_to_rvs[value] for value in values))
     of_mechanisms: dict[tuple[int, int], Callable[..., np.ndarray]] = {}
     for variable in (*model.potentials, *model.observed_RVs):
         mechanism = getattr(variable.tag, "mechanism", None)
         if mechanism is not None and hasattr(mechanism, "noise_logp") and not mechanism.unknown:
-            statistic, data = variable.tag.statistic, variable.tag.released
+            [statistic], data = view([variable.tag.statistic]), variable.tag.released
             if (key := (id(mechanism), data.type.ndim)) not in of_mechanisms:
                 difference = pt.tensor("noise", dtype="float64", shape=(None,) * data.type.ndim)
                 noise = _function(model, [difference], mechanism.noise_logp(difference))
@@ -92,8 +94,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
             noise = of_mechanisms[key]
             lowest, highest = mechanism.noisy_range(_function(model, [], data)())
         else:
-            [written] = log_densities(model, [variable])
-            found = _as_difference(model, written)
+            found = _as_difference(view, *view.log_densities([variable]))
             if found is None:
                 continue
             statistic, data, difference, log_density = found
@@ -105,7 +106,7 @@ def find_releases(model: Model, values: Sequence[TensorVariable]) -> Iterator[Mo
 
 
 def _as_difference(
-    model: Model, log_density: TensorVariable
+    view: ModelView, log_density: TensorVariable
 ) -> tuple[TensorVariable, TensorVariable, TensorVariable, TensorVariable] | None:
     """Find a difference between data and a statistic that alone determines a log-density.
 
@@ -113,7 +114,7 @@ def _as_difference(
     difference alone, not of free variables, and is highest at zero. Returns None if there is no
     such difference.
     """
-    free = model.value_vars
+    model, free = view.model, view.values.values()
     dependent = dependent_variables(free, [log_density])
     for node in reversed(list(io_toposort([], [log_density]))):
         subtracts = isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, Sub)

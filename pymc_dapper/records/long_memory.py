@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pymc_dapper.graphs.terms.equations import KnownTotals
 from pymc_dapper.kernels.effective_draws import effective_draws, effective_if_autoregressive
-from pymc_dapper.records.reading.known_totals import KnownTotals
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.sufficient_statistics import SufficientStatistics
 

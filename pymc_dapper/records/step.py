@@ -38,7 +38,7 @@ from pymc_dapper.records.reading.model import read_model
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
 from pymc_dapper.records.reading.sufficient_statistics import SufficientStatistics
 from pymc_dapper.records.walks import INDEPENDENT, Walks
-from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
+from pymc_dapper.steps.base import Given, Step, arrays_of, check_compiled
 from pymc_dapper.steps.building import tells_why
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import (
@@ -305,8 +305,8 @@ class DapperStep(Step):
     def _compare(self, checked: CheckedState, after: tuple[np.ndarray, ...]) -> None:
         records, (_, compiled, *_) = after[: len(self._moved)], after[len(self._moved)]
         expected = checked.log_density(records, checked.parameters)
-        if not checked.same(compiled, expected):
-            raise miscompiled("the compiled sweep gives the log-density", compiled, expected)
+        what = "the compiled sweep gives the log-density"
+        check_compiled(what, compiled, expected, checked.tolerance)
 
     def _check_digits(self, as_written: float, computed: float, rounding: float = 0.0) -> None:
         refusals.check_digits(self._reading, as_written, computed, rounding)

@@ -17,10 +17,11 @@ from pymc_dapper.backend.internals import (
     dataclass_state,
 )
 from pymc_dapper.backend.iterations import Transition
+from pymc_dapper.graphs.evaluation import agree
 from pymc_dapper.sizes.compiled.draw import compile_draw
 from pymc_dapper.sizes.reading.model import SizeReading, read_size
 from pymc_dapper.sizes.reading.self_check import CheckedSizes, check_size
-from pymc_dapper.steps.base import Given, Step, arrays_of, miscompiled
+from pymc_dapper.steps.base import Given, Step, arrays_of, check_compiled
 from pymc_dapper.steps.data import SharedData
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
 
@@ -214,13 +215,10 @@ class _Size:
         # If nobody is present, nothing changes places.
         nobody = {**self._checked.point, self._moves[-1]: np.zeros((), self.reading.size.dtype)}
         *_, log_weights = self._drawn(nobody, np.random.default_rng(0))
-        if not self._checked.agrees(log_weights):
-            furthest = int(np.nanargmax(np.abs(log_weights - self._checked.log_weights)))
-            raise miscompiled(
-                f"at {self.reading.name} = {furthest} the compiled log-density is",
-                log_weights[furthest],
-                self._checked.log_weights[furthest],
-            )
+        expected, allowed = self._checked.log_density, self._checked.tolerance
+        for n in np.flatnonzero(~agree(log_weights, expected, allowed))[:1]:
+            what = f"at {self.reading.name} = {n} the compiled log-density is"
+            check_compiled(what, log_weights[n], expected[n], allowed)
 
     @property
     def transition(self) -> Transition:

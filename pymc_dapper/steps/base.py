@@ -22,6 +22,7 @@ from pymc_dapper.context import model_to_read, the_model
 from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.checks import check_parameters
 from pymc_dapper.graphs.errors import ReadingError
+from pymc_dapper.graphs.evaluation import agree
 from pymc_dapper.html import unfolding
 from pymc_dapper.steps.building import building, telling_why, tells_why
 from pymc_dapper.steps.data import SharedData
@@ -245,14 +246,15 @@ class Step(BlockedStep):
         return (lambda stats: {stat: stats[stat] for stat in shown},)
 
 
-def miscompiled(what: str, compiled: float, expected: float) -> ReadingError:
-    """Make the error that a compiled log-density isn't the model's.
+def check_compiled(what: str, compiled: float, expected: float, tolerance: float) -> None:
+    """Refuse a compiled log-density that isn't the model's, up to a relative rounding error.
 
     The message begins with ``what``, such as "the compiled log-density is".
     """
-    return ReadingError(
-        f"{what} {compiled:.10g} where the model has {expected:.10g}. If the model uses an "
-        "operation of your own, its numba implementation differs from its `perform`, or an older "
-        "one was loaded from PyTensor's cache: see docs/operations.md. Otherwise this is a fault "
-        "of pymc_dapper's: please report the model"
-    )
+    if not agree(compiled, expected, tolerance):
+        raise ReadingError(
+            f"{what} {compiled:.10g} where the model has {expected:.10g}. If the model uses an "
+            "operation of your own, its numba implementation differs from its `perform`, or an "
+            "older one was loaded from PyTensor's cache: see docs/operations.md. Otherwise this is "
+            "a fault of pymc_dapper's: please report the model"
+        )

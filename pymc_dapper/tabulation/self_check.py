@@ -1,6 +1,6 @@
 """A numerical check that a table is equivalent to its records, made before sampling."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.special import gammaln, logsumexp
 
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import FAILURES
-from pymc_dapper.graphs.evaluation import compile_in_python, rounding
+from pymc_dapper.graphs.evaluation import Point, agree, at_point, log_density_at, rounding
 from pymc_dapper.graphs.prior_draws import draw_values
 from pymc_dapper.graphs.values import at_values
 from pymc_dapper.graphs.view import view_of
@@ -23,8 +23,6 @@ MOST_ENTRIES = 1_000_000
 
 SPREAD = 10
 """Number of random tables, at each of some parameters, that show whether all are possible."""
-
-Point = dict[str, np.ndarray]
 
 
 def check_table(reading: TableReading, written: Model) -> None:
@@ -69,19 +67,14 @@ def are_all_possible(reading: TableReading, written: Model) -> bool:
         return rng.multinomial(totals, np.full(n_values, 1 / n_values))
 
     try:
-        density = compile_in_python(
-            written,
-            written.value_vars,
-            [sum(x.sum() for x in log_densities(written, [*counts, *others]))],
-        )
-        with np.errstate(all="ignore"):
-            return all(
-                np.isfinite(density(*_in_order(written, {**point, **tables}))[0])
-                for point in _points(written, rng)
-                for tables in (
-                    _values_of_counts(counts, reading.in_turn(spread)) for _ in range(SPREAD)
-                )
+        log_density = log_density_at(written, log_densities(written, [*counts, *others]))
+        return all(
+            np.isfinite(log_density({**point, **tables}))
+            for point in _points(written, rng)
+            for tables in (
+                _values_of_counts(counts, reading.in_turn(spread)) for _ in range(SPREAD)
             )
+        )
     except FAILURES:  # of a user's operation: it isn't known
         return False
 
@@ -103,7 +96,7 @@ class _Check:
     """Both models, as functions of parameters and records or counts."""
 
     def __init__(self, reading: TableReading, written: Model):
-        self._reading, self._written, old = reading, written, reading.model
+        self._reading, old = reading, reading.model
         self._counts = counts_of(written)
         new_factors = [*written.free_RVs, *written.observed_RVs, *written.potentials]
         same = [
@@ -130,23 +123,18 @@ class _Check:
         n_alone = len(reading.rvs) + len(answers)
         alone, together = of_records[:n_alone], [x.sum() for x in of_records[n_alone:]]
         together += _others(old, others)
-        self._at_records = compile_in_python(old, old.value_vars, alone)
-        self._other = compile_in_python(old, old.value_vars, together)
+        self._at_records, self._other = at_point(old, alone), at_point(old, together)
         of_counts = [x.sum() for x in log_densities(written, [*tables, *of_cells, *same])]
-        self._at_counts = compile_in_python(
-            written, written.value_vars, [*of_counts, *_others(written, others)]
-        )
+        self._at_counts = at_point(written, [*of_counts, *_others(written, others)])
         values = [old.rvs_to_values[rv] for rv in reading.rvs]
         self._tolerance = rounding(values, [*alone, *together])
 
-    def at(self, point: Mapping[str, np.ndarray], rng: np.random.Generator) -> None:
+    def at(self, point: Point, rng: np.random.Generator) -> None:
         """Check at parameters, and at records drawn there."""
         for spread in (False, True):
             self._compare(point, self._drawn(point, rng, spread))
 
-    def _drawn(
-        self, point: Mapping[str, np.ndarray], rng: np.random.Generator, spread: bool
-    ) -> list[np.ndarray]:
+    def _drawn(self, point: Point, rng: np.random.Generator, spread: bool) -> list[np.ndarray]:
         """Draw records, variable by variable: which of its values each record has.
 
         They are drawn from their density given earlier ones, or spread over all that is possible.
@@ -175,28 +163,25 @@ class _Check:
             for rv, values, index in zip(reading.rvs, reading.supports, chosen, strict=True)
         }
 
-    def _densities(
-        self, point: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray]
-    ) -> np.ndarray:
+    def _densities(self, point: Point, chosen: Sequence[np.ndarray]) -> np.ndarray:
         """Return the model's value for each record: of each variable's prior, and each answer."""
-        full = {**point, **self._records(chosen)}
-        found = self._at_records(*_in_order(self._reading.model, full))
+        found = self._at_records({**point, **self._records(chosen)})
         return np.array([_by_record(x, self._reading.shape) for x in found])
 
-    def _compare(self, point: Mapping[str, np.ndarray], chosen: Sequence[np.ndarray]) -> None:
+    def _compare(self, point: Point, chosen: Sequence[np.ndarray]) -> None:
         reading = self._reading
         full = {**point, **self._records(chosen)}
-        expected = self._other(*_in_order(reading.model, full))
+        expected = self._other(full)
         tables: list[np.ndarray] = []
         if self._counts:
             tables = [reading.count((*x, k), chosen) for k, x in enumerate(reading.given)]
         counts = _values_of_counts(self._counts, tables)
-        found = self._at_counts(*_in_order(self._written, {**point, **counts}))
+        found = self._at_counts({**point, **counts})
         n_tables, n_left = self._n_tables, len(self._of_cells)
         of_tables, of_cells = found[:n_tables], found[n_tables : n_tables + n_left]
         if self._counts:
             # The priors of all record variables are added, since one table may hold several.
-            alone = self._at_records(*_in_order(reading.model, full))
+            alone = self._at_records(full)
             prior, answers = alone[: len(reading.rvs)], alone[len(reading.rvs) :]
             prior = alone if reading.given_answers else prior
             multiplicity = sum(
@@ -221,22 +206,20 @@ class _Check:
 
     def _same(self, name: str, computed: np.ndarray, expected: np.ndarray, size: float) -> None:
         computed, expected = np.asarray(computed, dtype=float), np.asarray(expected, dtype=float)
-        known = ~np.isnan(expected)
-        finite = np.isfinite(expected)
-        size = size if np.isfinite(size) else 0.0
-        with_value = np.broadcast_to(np.isfinite(computed), expected.shape)
-        near = np.abs(computed - expected) <= self._tolerance * (1 + size + np.abs(expected))
-        agree = np.where(finite, near, ~with_value) | ~known
-        if computed.shape == expected.shape and np.all(agree):
-            return
-        which = np.unravel_index(np.argmin(agree), agree.shape)
-        raise TabulationError(
-            f"a table of counts can't stand for the records {self._reading.names}: {name} would be "
-            f"{computed[which]:.10g}, and not {expected[which]:.10g}. Please report the model"
-            if computed.shape == expected.shape
-            else f"{name} would have shape {computed.shape}, and not {expected.shape}. Please "
-            "report the model"
-        )
+        if computed.shape != expected.shape:
+            raise TabulationError(
+                f"{name} would have shape {computed.shape}, and not {expected.shape}. Please "
+                "report the model"
+            )
+        sizes = (size if np.isfinite(size) else 0.0) + np.abs(expected)
+        same = agree(computed, expected, self._tolerance, sizes) | np.isnan(expected)
+        if not np.all(same):
+            which = np.unravel_index(np.argmin(same), same.shape)
+            raise TabulationError(
+                f"a table of counts can't stand for the records {self._reading.names}: {name} "
+                f"would be {computed[which]:.10g}, and not {expected[which]:.10g}. Please report "
+                "the model"
+            )
 
 
 def counts_of(written: Model) -> list[TensorVariable]:
@@ -253,10 +236,6 @@ def _values_of_counts(
         value = table if len(table) > 1 else table[0]
         found[rv.name] = value if value.ndim == rv.type.ndim else value[..., 1]
     return found
-
-
-def _in_order(model: Model, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    return [np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars]
 
 
 def _others(model: Model, names: Sequence[str]) -> list[TensorVariable]:

@@ -17,15 +17,20 @@ from pytensor.compile.builders import OpFromGraph
 
 import pymc_dapper as pmd
 from pymc_dapper.backend.internals import CheckParameterValue
+from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.evaluation import (
     TOLERANCE,
     CarefulSum,
+    agree,
+    at_point,
     choose_rows,
     compile_in_python,
+    log_density_at,
     rounding,
     sum_of_rows,
     with_careful_sums,
 )
+from pymc_dapper.graphs.view import view_of
 from tests.as_written import AS_WRITTEN
 
 
@@ -165,3 +170,33 @@ def test_loops_may_be_of_what_is_given_and_of_what_stands_for_shared_data():
     np.testing.assert_array_equal(function(np.ones(2))[0], [2.0, 3.0])
     shared.set_value(np.array([4.0, 5.0]))
     np.testing.assert_array_equal(function(np.ones(2))[0], [4.0, 5.0])
+
+
+def test_graphs_of_the_model_and_of_its_view_are_evaluated_at_a_point():
+    """With present data; and at values given by the variable, in the place of the point's."""
+    with pm.Model() as model:
+        known = pm.Data("known", 2.0)
+        x = pm.Gamma("x", 2.0, 1.0)
+        pm.Normal("y", x, known, observed=[1.0, 3.0])
+    view, variables = view_of(model), model.basic_RVs
+    [value] = view.values.values()
+    written = log_densities(model, variables)
+    for scale in (2.0, 3.0):
+        known.set_value(np.array(scale))
+        expected = [float(model.compile_logp()({"x_log__": np.array(z)})) for z in (0.5, 0.7)]
+        for graphs in (written, view.log_densities(variables), [*written[:1], *view([written[1]])]):
+            log_density = log_density_at(model, graphs)
+            assert log_density({"x_log__": 0.5, "other": 1}) == pytest.approx(expected[0])
+        assert log_density_at(model, view(written))({}, {value: 0.7}) == pytest.approx(expected[1])
+    [found] = at_point(model, [value.astype("int64")])({"x_log__": 7.9})
+    assert found == 7
+
+
+def test_numbers_agree_up_to_rounding_of_what_they_were_computed_from():
+    nan, inf = np.nan, np.inf
+    computed = [1.0, 1.0 + 1e-7, 100.0 + 1e-7, nan, inf, 1.0, nan, -inf]
+    expected = [1.0, 1.0, 100.0, 1.0, 1.0, nan, -inf, inf]
+    same = [True, False, True, False, False, False, True, True]
+    assert agree(computed, expected, 1e-8).tolist() == same
+    assert agree(1.0 + 1e-7, 1.0, 1e-8, size=20)
+    assert not agree(1.0 + 1e-7, 1.0, 1e-8, size=0)

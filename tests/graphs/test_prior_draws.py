@@ -4,7 +4,7 @@ import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
 
-from pymc_dapper.graphs.prior_draws import draw_values, is_finite
+from pymc_dapper.graphs.prior_draws import draw_values, drawing, is_finite
 from pymc_dapper.graphs.view import view_of
 
 
@@ -38,3 +38,14 @@ def test_values_that_are_impossible_are_told_from_others():
     drawn = draw_values(view_of(model), model.free_RVs, np.random.default_rng(0), {})
     assert is_finite(drawn)
     assert not is_finite({**drawn, "y": np.array([0.0, np.inf])})
+
+
+def test_graphs_of_random_variables_are_drawn_together_and_anew_by_each_generator():
+    with pm.Model() as model:
+        x = pm.Normal("x", pm.HalfNormal("scale"), 1.0, shape=3)
+    given = pt.dscalar()
+    draw = drawing(model, [x, given * x.sum()], [given])
+    (first, total), (second, _) = (draw(np.random.default_rng(k), 2.0) for k in (0, 1))
+    np.testing.assert_allclose(total, 2 * first.sum())
+    assert np.all(first != second)
+    np.testing.assert_array_equal(draw(np.random.default_rng(0), 2.0)[0], first)

@@ -44,10 +44,10 @@ def test_what_double_precision_cannot_tell_apart_is_refused(way):
         check(applicants(way, 1e15 * RELEASED))
 
 
-def with_a_cell_too_many(way, p, released, n=400):
-    with pm.Model() as model:
+def with_a_cell_too_many(way, p, released, of=None):
+    with pm.Model(coords={"person": range(400)}) as model:
         p = p(pm.Dirichlet("p", np.ones(3)))
-        record = pm.Categorical("record", p=p, shape=n)
+        record = pm.Categorical("record", p=p, **(of or {"shape": 400}))
         way(pt.eye(4)[record].sum(axis=0), released)
     return model
 
@@ -80,8 +80,9 @@ def test_what_hardly_varies_is_told_of_where_a_chain_would_not_find_it():
     check(with_a_cell_too_many(discrete, rare, np.array([100, 120, 140, 12])))
 
 
-def test_a_category_that_is_rare_is_no_reason_to_warn():
-    check(with_a_cell_too_many(laplace, with_a_fourth(1e-5), RELEASED))
+@pytest.mark.parametrize("of", [{"shape": 400}, {"dims": "person"}], ids=str)
+def test_a_category_that_is_rare_is_no_reason_to_warn(of):
+    check(with_a_cell_too_many(laplace, with_a_fourth(1e-5), RELEASED, of))
 
 
 def test_heavy_tails_explain_what_light_ones_do_not():

@@ -5,6 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.extremes import MOST_EXTREMES, at_extremes
 
 N = 5
@@ -13,7 +14,8 @@ N = 5
 def extremes(build):
     with pm.Model() as model:
         *records, statistic = build()
-    found = at_extremes(model, statistic, [model.rvs_to_values[x] for x in records])
+    view = view_of(model)
+    found = at_extremes(view, *view([statistic]), [model.rvs_to_values[x] for x in records])
     return np.array(found).tolist()
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pymc_dapper as pmd
+from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.find import find_releases
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 from tests.plausibility.ways import (
@@ -21,7 +22,7 @@ def test_the_distance_is_in_standard_deviations_of_the_noise():
     expected = {by_hand: 4.0, laplace: 4 * 2**0.5, discrete: 4.0, clamped: 4.0}
     for way, sd in expected.items():
         model = applicants(way, RELEASED)
-        [release] = find_releases(model, [model.rvs_to_values[model["record"]]])
+        [release] = find_releases(view_of(model), [model.rvs_to_values[model["record"]]])
         np.testing.assert_allclose(NoiseLaw(release.noise, (4,)).deviations, sd, rtol=0.02)
 
 

@@ -98,7 +98,7 @@ def test_a_prior_that_takes_all_memory(uncompiled):
 
 def test_maps_that_do_not_fit_into_memory(monkeypatch, uncompiled):
     model, mu, x = records()
-    monkeypatch.setattr(map_check, "compile_in_python", failing(map_check.compile_in_python, 0))
+    monkeypatch.setattr(map_check, "at_point", failing(map_check.at_point, 0))
     note = told(lambda: pmd.InterweaveStep(mu, records=x, model=model))
     assert "in InterweaveStep for 'mu'." in note
     assert "interweave=False" in note
@@ -106,9 +106,7 @@ def test_maps_that_do_not_fit_into_memory(monkeypatch, uncompiled):
 
 def test_conditionals_that_do_not_fit_into_memory(monkeypatch, uncompiled):
     model, mu, _ = records()
-    monkeypatch.setattr(
-        conjugacy_check, "compile_in_python", failing(conjugacy_check.compile_in_python, 0)
-    )
+    monkeypatch.setattr(conjugacy_check, "at_point", failing(conjugacy_check.at_point, 0))
     note = told(lambda: pmd.ConjugateStep(mu, model=model))
     assert "in ConjugateStep for 'mu'." in note
     assert "conjugate=False" in note

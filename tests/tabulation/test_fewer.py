@@ -100,7 +100,7 @@ def test_what_cannot_be_evaluated_is_no_disagreement(monkeypatch, caplog):
     def fails(*arguments):
         raise ValueError("a length that nobody can see")
 
-    monkeypatch.setattr(self_check, "compile_in_python", fails)
+    monkeypatch.setattr(self_check, "at_point", fails)
     with caplog.at_level(logging.WARNING, logger="pymc.dapper"):
         pmd.tabulate(nation(1.5))
     assert "'x' wasn't compared with the records" in caplog.text

@@ -140,7 +140,7 @@ def test_records_are_evaluated_unless_they_are_many(monkeypatch):
     def evaluated(*arguments):
         raise ArithmeticError
 
-    monkeypatch.setattr(self_check, "compile_in_python", evaluated)
+    monkeypatch.setattr(self_check, "at_point", evaluated)
     with pytest.raises(TabulationError, match="can't be compared"):
         check_table(read, written)
     assert self_check.is_evaluated_soon(read)
@@ -233,5 +233,5 @@ def test_tables_that_cannot_be_evaluated_are_not_linked(monkeypatch):
 
     reading, written = read_and_written(tabulable.chain())
     assert are_all_possible(reading, written)
-    monkeypatch.setattr(self_check, "compile_in_python", fails)
+    monkeypatch.setattr(self_check, "log_density_at", fails)
     assert not are_all_possible(reading, written)

@@ -68,7 +68,7 @@ def find_changes(
         return found
     seen, left = np.zeros(len(table), dtype=bool), MAX_TRIED
     least = log_density(table) + _least(n_sweeps)
-    known = reading.equations
+    known = reading.known.matrix
     changes = _Changes(reading, known)
     # Empty cells come last: most of them must be empty.
     for cell in np.argsort(-table, kind="stable"):

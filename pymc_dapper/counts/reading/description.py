@@ -34,9 +34,9 @@ def describe_counts(reading: CountReading, moves: Moves) -> str:
     if reading.totals.follows.any():
         lines.append("Latent totals, which follow from the cells that they add up:")
         lines.append(f"  {name_cells(reading, reading.totals.follows)}")
-    if reading.invariants:
+    if reading.known.factors:
         lines.append("Known exactly, and kept by all moves:")
-        totals = Counter(reading.factors_of_equations)
+        totals = Counter(reading.known.factors)
         lines += [f"  {name}: {counted(n, 'total')}" for name, n in totals.items()]
     crossing = why_no_tree(reading)
     if crossing is None:

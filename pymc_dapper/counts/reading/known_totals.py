@@ -1,6 +1,6 @@
 """Exactly known totals of a model's counts, at given parameters and data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,47 +8,28 @@ from numpy.typing import ArrayLike
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.counts.reading.moves import Moves, find_moves
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.evaluation import compile_in_python
 
 
-class KnownTotals:
-    """The linear equations that a model's counts satisfy.
+def totals_of(reading: CountReading) -> Callable[[Sequence[np.ndarray]], np.ndarray]:
+    """Make a function of parameters and data: the known totals.
 
-    Attributes
-    ----------
-    matrix : csr_array, shape (number of equations, number of cells)
-        Their coefficients.
-    names : list of str
-        The factor of each.
+    Raises
+    ------
+    ReadingError
+        If a total depends on a variable that another step would change.
     """
-
-    def __init__(self, reading: CountReading):
-        self.matrix = reading.equations
-        self.names = reading.factors_of_equations
-        unknown = reading.unknown_totals
-        if unknown:
-            listed = ", ".join(f"'{x.name}'" for x in unknown)
-            raise ReadingError(
-                f"the total that {', '.join(sorted({repr(name) for name in self.names}))} fixes "
-                f"depends on {listed}, which another step would change. If that is a latent count, "
-                "pass it to the same CountStep, which then moves it together with the table"
-            )
-        inputs = [*reading.parameters, *reading.data.values()]
-        offsets = [invariant.rows.offset for invariant in reading.invariants]
-        self._offsets = compile_in_python(reading.model, inputs, offsets)
-
-    def known(self, given: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the right-hand sides of the equations."""
-        values = [np.asarray(x, dtype=np.float64) for x in self._offsets(*given)]
-        return -np.concatenate([np.zeros(0), *values])
+    if reading.unknown_totals:
+        listed = ", ".join(f"'{x.name}'" for x in reading.unknown_totals)
+        raise ReadingError(
+            f"the total that {', '.join(sorted({repr(x) for x in reading.known.factors}))} fixes "
+            f"depends on {listed}, which another step would change. If that is a latent count, "
+            "pass it to the same CountStep, which then moves it together with the table"
+        )
+    return reading.known.in_python(reading.model, [*reading.parameters, *reading.data.values()])
 
 
 def moves_of(
-    reading: CountReading,
-    known: KnownTotals,
-    given: ArrayLike | None = None,
-    *,
-    linked: bool = True,
+    reading: CountReading, given: ArrayLike | None = None, *, linked: bool = True
 ) -> Moves:
     """Find moves that keep a model's known totals (:func:`find_moves`), or take those given.
 
@@ -58,6 +39,7 @@ def moves_of(
         [matrix for each in terms for matrix in each.linear.values()]
         for terms in (reading.terms, reading.prior_terms)
     )
-    bounded, shapes = reading.bounded_cells(), [x.type.shape for x in reading.counts]
-    read = known.matrix, statistics, bounded, known.names, given, ties, reading.totals
+    known, bounded = reading.known, reading.bounded_cells()
+    shapes = [x.type.shape for x in reading.counts]
+    read = known.matrix, statistics, bounded, known.factors, given, ties, reading.totals
     return find_moves(*read, shapes if linked else ())

@@ -13,7 +13,6 @@ from pytensor.tensor.random import basic as laws
 from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
-from scipy import sparse
 
 from pymc_dapper.conjugacy.conditional import Conditional
 from pymc_dapper.conjugacy.marginal import marginalise
@@ -23,7 +22,7 @@ from pymc_dapper.graphs.errors import ReadingError, without_mechanism
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
 from pymc_dapper.graphs.terms import roles
-from pymc_dapper.graphs.terms.equations import says_only_what_is_required
+from pymc_dapper.graphs.terms.equations import KnownTotals, says_only_what_is_required
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.walk import CountWalk, as_terms
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
@@ -56,16 +55,6 @@ class WholeFactor:
 
 
 @dataclass(frozen=True, eq=False)
-class Invariant:
-    """An exact equation: ``matrix @ counts + offset == 0``."""
-
-    factor: str
-    """Name of the Potential or random variable with the equation."""
-    rows: roles.LinearEntries
-    """The linear functions that are zero."""
-
-
-@dataclass(frozen=True, eq=False)
 class CountReading(Reading):
     """How a model depends on its counts."""
 
@@ -76,7 +65,7 @@ class CountReading(Reading):
     prior's."""
     wholes: tuple[WholeFactor, ...]
     """Other factors of the log-density."""
-    invariants: tuple[Invariant, ...]
+    known: KnownTotals
     """The exact equations."""
     totals: Totals
     """Counts that are determined by others. All matrices above are for the others."""
@@ -100,17 +89,6 @@ class CountReading(Reading):
         return sum(int(np.prod(count.type.shape)) for count in self.counts)
 
     @property
-    def equations(self) -> sparse.csr_array:
-        """Coefficients of the exact equations, shape (number of equations, number of cells)."""
-        matrices = [invariant.rows.matrix for invariant in self.invariants]
-        return sparse.vstack([sparse.csr_array((0, self.n_cells)), *matrices], format="csr")
-
-    @property
-    def factors_of_equations(self) -> list[str]:
-        """The name of the factor with each exact equation."""
-        return [x.factor for x in self.invariants for _ in range(x.rows.matrix.shape[0])]
-
-    @property
     def prior_terms(self) -> list[Terms]:
         """The terms that come from the counts' own prior."""
         names = {rv.name for rv in self.rvs}
@@ -119,7 +97,7 @@ class CountReading(Reading):
     @property
     def unknown_totals(self) -> list[TensorVariable]:
         """The other free variables on which the exact equations depend."""
-        inputs = set(explicit_graph_inputs([each.rows.offset for each in self.invariants]))
+        inputs = set(explicit_graph_inputs([self.known.offset]))
         return [x for x in self.parameters if x in inputs]
 
     def bounded_cells(self) -> np.ndarray:
@@ -201,7 +179,7 @@ def read_factors(
     walk = CountWalk(counts, {x: shared.get_value() for shared, x in view.data.items()})
     terms: list[Terms] = []
     wholes: list[WholeFactor] = []
-    invariants: list[Invariant] = []
+    required: list[tuple[str, roles.LinearEntries]] = []
     as_written: dict[str, TensorVariable] = {}
     for name, raw in written.items():
         if set(counts).isdisjoint(ancestors([raw])):
@@ -214,15 +192,14 @@ def read_factors(
         if isinstance(role, roles.Mixed) or (isinstance(role, roles.Reduced) and role.by != "add"):
             reason = role.reason if isinstance(role, roles.Mixed) else "it is a truth value"
             wholes.append(_whole(name, graph, walk, reason))
-            required = role.requires if isinstance(role, roles.Mixed) else ()
-            invariants += [Invariant(name, rows) for rows in required]
+            required += [(name, rows) for rows in getattr(role, "requires", ())]
             continue
         for part in as_terms(role, walk, graph):
-            invariants += [Invariant(name, rows) for rows in part.terms.requires]
+            required += [(name, rows) for rows in part.terms.requires]
             found = terms_of(name, part)
             if found.linear and not says_only_what_is_required(part.terms):
                 terms.append(found)
-    invariants, totals = _without_totals(invariants, sum(roles.size(x.type.shape) for x in counts))
+    known, totals = _without_totals(required, sum(roles.size(x.type.shape) for x in counts))
     terms = [_of_moving_cells(each, totals) for each in terms]
     wholes = [_of_moving_cells(each, totals) for each in wholes]
     data = view.data_in(list(as_written.values()))
@@ -232,7 +209,7 @@ def read_factors(
         counts=tuple(counts),
         terms=tuple(terms),
         wholes=tuple(wholes),
-        invariants=tuple(invariants),
+        known=known,
         totals=totals,
         as_written=as_written,
         parameters=view.values_in(list(as_written.values()), but=counts),
@@ -242,20 +219,16 @@ def read_factors(
 
 
 def _without_totals(
-    invariants: Sequence[Invariant], n_cells: int
-) -> tuple[list[Invariant], Totals]:
+    required: Sequence[tuple[str, roles.LinearEntries]], n_cells: int
+) -> tuple[KnownTotals, Totals]:
     """Find the latent totals, and the remaining exact equations."""
-    is_zero = [_known_to_be_zero(each.rows.offset) for each in invariants]
-    equations = [each.rows.matrix[zero] for each, zero in zip(invariants, is_zero, strict=True)]
-    totals = find_totals(sparse.vstack([sparse.csr_array((0, n_cells)), *equations], format="csr"))
-    left = []
-    for each, zero in zip(invariants, is_zero, strict=True):
-        matrix = totals.of_moving_cells(each.rows.matrix)
-        kept = np.flatnonzero(~zero | (np.diff(matrix.indptr) > 0))
-        if len(kept):
-            rows = roles.LinearEntries(matrix[kept], roles.take_values(each.rows.offset, kept))
-            left.append(Invariant(each.factor, rows))
-    return left, totals
+    known = KnownTotals.of(required, n_cells)
+    is_zero = np.concatenate(
+        [np.zeros(0, dtype=bool), *(_known_to_be_zero(rows.offset) for _, rows in required)]
+    )
+    totals = find_totals(known.matrix[is_zero])
+    known = replace(known, matrix=totals.of_moving_cells(known.matrix))
+    return known.only(~is_zero | (np.diff(known.matrix.indptr) > 0)), totals
 
 
 def _known_to_be_zero(offset: TensorVariable) -> np.ndarray:

@@ -6,11 +6,8 @@ import numpy as np
 
 from pymc_dapper.counts.reading.model import CountReading
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.evaluation import TOLERANCE, agree, compile_in_python
 from pymc_dapper.graphs.flat import split
-
-TOLERANCE = 1e-8
-"""Relative rounding error of a difference of log-densities, compared with their size."""
 
 
 class WrittenFactors:
@@ -49,8 +46,8 @@ def check_gain(written: WrittenFactors, before: np.ndarray, after: np.ndarray, g
     """Refuse a reading whose ``gain`` in log-density differs from the model's."""
     at_before, at_after = written(before), written(after)
     expected = float(at_after.sum() - at_before.sum())
-    scale = 1 + np.abs(at_before).sum() + np.abs(at_after).sum()
-    if not abs(gain - expected) <= TOLERANCE * scale:
+    size = np.abs(at_before).sum() + np.abs(at_after).sum()
+    if not (np.isfinite(expected) and agree(gain, expected, TOLERANCE["float64"], size)):
         raise ReadingError(
             f"CountStep can't read the model exactly: moves changed the log-density by "
             f"{expected:.10g}, but by {gain:.10g} as it was read. Nothing has been sampled. This "

@@ -15,7 +15,7 @@ from pymc_dapper.graphs.terms.ranges import PossibleRanges, Range
 def find_start(
     invariants: sparse.csr_array,
     known: np.ndarray,
-    names: list[str],
+    names: Sequence[str],
     counts: np.ndarray,
 ) -> np.ndarray:
     """Change a table with few changes, so that ``invariants @ counts == known``.
@@ -37,8 +37,8 @@ class PossibleStart:
     Terms of several sums are left out.
     """
 
-    def __init__(self, reading: CountReading, known: sparse.csr_array):
-        self._known = known
+    def __init__(self, reading: CountReading):
+        self._known = reading.known.matrix
         terms = [each for each in reading.terms if len(each.linear) == 1]
         self._sums = [next(iter(each.linear.values())) for each in terms]
         inputs = [*reading.parameters, *reading.data.values()]
@@ -78,7 +78,7 @@ class PossibleStart:
 def _within(
     functions: sparse.csr_array,
     ends: tuple[np.ndarray, np.ndarray],
-    names: list[str],
+    names: Sequence[str],
     counts: np.ndarray,
 ) -> np.ndarray:
     """Change a table so that linear functions of it lie in ranges."""

@@ -64,8 +64,9 @@ def read_tree(reading: CountReading) -> TreeReading | str:
         for matrix in terms.linear.values():
             sums += _sums(name, matrix, first)
         first += terms.size
-    for invariant in reading.invariants:
-        sums += _sums(f"'{invariant.factor}'", invariant.rows.matrix, None)
+    factors = np.array(reading.known.factors, dtype=object)
+    for factor in dict.fromkeys(factors):
+        sums += _sums(f"'{factor}'", reading.known.matrix[factors == factor], None)
     for each in sums:
         if not each.weight:
             return f"{each.name} weighs cells in its sums"

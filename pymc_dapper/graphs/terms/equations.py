@@ -1,15 +1,19 @@
 """Equations that a factor requires: linear sums of counts that must be zero, or else it is -inf."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytensor.tensor as pt
+from pymc import Model
 from pytensor import scalar as ps
 from pytensor.graph import Apply, Variable
 from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.variable import TensorVariable
+from scipy import sparse
 
 from pymc_dapper.graphs import ops
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.terms import linear
 from pymc_dapper.graphs.terms.roles import (
@@ -25,6 +29,50 @@ from pymc_dapper.graphs.terms.roles import (
 
 Equalities = tuple[tuple[LinearEntries, bool], ...]
 COMPARISONS = (ps.EQ, ps.NEQ, ps.LT, ps.LE)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTotals:
+    """Linear functions of counts, or of sums over records, that are known to be zero."""
+
+    factors: tuple[str, ...]
+    """For each equation, the name of its factor."""
+    matrix: sparse.csr_array
+    """Shape (m, d): their coefficients on all cells, or on all sums, flattened and joined."""
+    offset: TensorVariable
+    """Shape (m,): the constant of each equation, minus the known total."""
+    tolerances: np.ndarray
+    """Shape (m,): the tolerance of each equation."""
+
+    @classmethod
+    def of(cls, found: Sequence[tuple[str, LinearEntries]], n_columns: int) -> "KnownTotals":
+        """Join what factors, given by name, require."""
+        n_rows = [rows.matrix.shape[0] for _, rows in found]
+        matrices = [sparse.csr_array((0, n_columns)), *(rows.matrix for _, rows in found)]
+        return cls(
+            tuple(name for (name, _), n in zip(found, n_rows, strict=True) for _ in range(n)),
+            sparse.vstack(matrices, format="csr"),
+            pt.concatenate([pt.zeros(0), *(rows.offset for _, rows in found)]),
+            np.repeat([rows.tolerance for _, rows in found], n_rows),
+        )
+
+    def only(self, chosen: np.ndarray) -> "KnownTotals":
+        """Choose some of them, by a vector of bool."""
+        kept = np.flatnonzero(chosen)
+        factors = tuple(self.factors[k] for k in kept)
+        return KnownTotals(factors, self.matrix[kept], self.offset[kept], self.tolerances[kept])
+
+    def single_sums(self) -> list[int]:
+        """Return the sums that are known individually, as columns of the matrix."""
+        is_in = self.matrix.toarray() != 0
+        return np.flatnonzero(is_in[is_in.sum(axis=1) == 1].any(axis=0)).tolist()
+
+    def in_python(
+        self, model: Model, inputs: Sequence[Variable]
+    ) -> Callable[[Sequence[np.ndarray]], np.ndarray]:
+        """Make a function of parameters and data, evaluated in Python: the known totals."""
+        offset = compile_in_python(model, inputs, [self.offset])
+        return lambda given: -np.asarray(offset(*given)[0], dtype=np.float64)
 
 
 def compares(counts: Sequence[Variable], graph: Variable) -> bool:

@@ -1,8 +1,8 @@
 """A numerical check that records come back from their noise, made before anything is sampled."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import compress
-from typing import Any, NamedTuple
 
 import numpy as np
 from pytensor.graph import ancestors
@@ -12,7 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import log_densities
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.graphs.evaluation import TOLERANCE, agree, compile_in_python
+from pymc_dapper.graphs.evaluation import Checked, agree, at_point, log_density_at, rounding
 from pymc_dapper.graphs.prior import read_proposals
 from pymc_dapper.graphs.prior_draws import Reader, draw_values
 from pymc_dapper.graphs.rebuild import rebuild
@@ -21,21 +21,12 @@ from pymc_dapper.interweaving.reading.non_centred import NonCentredModel
 ROUNDING = 1e-6
 
 
-class CheckedNoise(NamedTuple):
+@dataclass(frozen=True)
+class CheckedNoise(Checked):
     """A state at which the log-density with the noise held fixed is known."""
 
-    records: list[np.ndarray]
-    """The records that move."""
     uniforms: list[np.ndarray]
     """The uniform variates."""
-    log_density: float
-    """The log-density there, with the parameters of the initial point."""
-    rounding: float
-    """The relative rounding error to expect."""
-
-    def agrees(self, log_density: float) -> bool:
-        """Compare with a log-density computed in another way."""
-        return agree(log_density, self.log_density, self.rounding)
 
 
 def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> CheckedNoise:
@@ -50,75 +41,54 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     ReadingError
         If a map doesn't bring records back, or if reading and model disagree.
     """
-    rng = np.random.default_rng(0)
-    rvs = [reading.model[name] for name in reading.names(reading.records)]
+    model, rng = reading.model, np.random.default_rng(0)
+    rvs = [model[name] for name in reading.names(reading.records)]
     point = {**point, **(draw_values(reading.view, rvs, rng, point, _draws_of(reading)) or {})}
     uniforms = [rng.random(u.type.shape) for u in reading.uniforms]
-    present = _moving(reading, point)
+    of_affine = [] if reading.affine is None else at_point(model, [reading.affine])(point)
+    present = [*(np.asarray(point[x.name]) for x in reading.parameters), *of_affine]
     moved = [x + 0.1 * rng.standard_normal(x.shape) for x in present]
     numbers = [np.asarray(point[x.name]) for x in reading.numbers]
     present, moved = present + numbers, moved + [np.maximum(n - 1, 0) for n in numbers]
-    rounding = _rounding(reading)
-    records = [np.asarray(point[x.name]) for x in reading.records]
-    variables = [*reading.parameters, *reading.numbers, *reading.records, *reading.given]
-    moving = [*reading.moving, *reading.numbers]
-
-    def function_of(
-        graphs: Sequence[TensorVariable], given: Sequence[TensorVariable] = ()
-    ) -> Callable[..., list[np.ndarray]]:
-        proposed = [*reading.proposed, *reading.proposed_numbers]
-        inputs = [*variables, *reading.uniforms, *proposed, *given]
-        function = compile_in_python(reading.model, inputs, graphs)
-
-        def evaluate(
-            at: Mapping[str, np.ndarray],
-            to: Sequence[np.ndarray],
-            values: Sequence[np.ndarray] = (),
-        ) -> Any:
-            new = [np.asarray(y, dtype=x.dtype) for x, y in zip(moving, to, strict=True)]
-            return function(*(np.asarray(at[x.name]) for x in variables), *uniforms, *new, *values)
-
-        return evaluate
+    inputs = (*reading.uniforms, *reading.proposed, *reading.proposed_numbers)
+    here, there = (dict(zip(inputs, (*uniforms, *x), strict=True)) for x in (present, moved))
 
     # Apart, since with many records each array is large; and each map once, as it may take long.
-    records_at = function_of(reading.moved_records)
-    given = [x.type() for x in reading.moved_records]
-    at_given = dict(zip(reading.moved_records, given, strict=True))
-    log_density_at = function_of(rebuild([reading.log_density], at_given), given)
-    same_records, new_records = records_at(point, present), records_at(point, moved)
-    log_density = float(*log_density_at(point, present, same_records))
+    records_at = at_point(model, reading.moved_records)
+    given = {x: x.type() for x in reading.moved_records}
+    log_density_given = log_density_at(model, rebuild([reading.log_density], given))
+    same_records, new_records = records_at(point, here), records_at(point, there)
+    here |= zip(given.values(), same_records, strict=True)
+    log_density = log_density_given(point, here)
     # Records whose answers no value can give have no noise; the sweep finds no start for them.
     if reading.log_law is None or np.isfinite(log_density):
+        records = [np.asarray(point[x.name]) for x in reading.records]
         _check_same(reading, reading.records, same_records, records)
-    new_log_density = float(*log_density_at(point, moved, new_records))
+    new_log_density = log_density_given(
+        point, there | dict(zip(given.values(), new_records, strict=True))
+    )
     new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
+    moving = (*reading.moving, *reading.numbers)
     at = {x.name: y for x, y in zip(moving, moved, strict=True) if x is not reading.affine}
     elsewhere = {**point, **at, **new_values}
     # Within a step of the cdf, the noise is drawn again.
     without_steps = [set(reading.uniforms).isdisjoint(ancestors([x])) for x in reading.noise]
     if any(without_steps):
-        noise_at = function_of(list(compress(reading.noise, without_steps)))
+        noise_at = at_point(model, list(compress(reading.noise, without_steps)))
         moved_records = list(compress(reading.records, without_steps))
-        _check_same(reading, moved_records, noise_at(elsewhere, moved), noise_at(point, moved))
-    expected = _as_written(reading, elsewhere)
+        _check_same(reading, moved_records, noise_at(elsewhere, there), noise_at(point, there))
+    factors = log_densities(model, [model[name] for name in reading.factors])
+    law = [] if reading.log_law is None else [-reading.log_law]
+    expected = log_density_at(model, [*factors, *law])(elsewhere)
+    allowed = _rounding(reading)
     comparable = np.isfinite(new_log_density) and not np.isnan(expected)
-    if comparable and not agree(new_log_density, expected, rounding):
+    if comparable and not agree(new_log_density, expected, allowed):
         raise ReadingError(
             f"InterweaveStep can't read the model exactly: the log-density with the records' noise "
             f"held fixed is {new_log_density:.10g} where the model has {expected:.10g}. Nothing "
             "has been sampled. Please report the model"
         )
-    return CheckedNoise(records, uniforms, log_density, rounding)
-
-
-def _moving(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    """Return the moved values at a point."""
-    present = [np.asarray(point[x.name]) for x in reading.parameters]
-    if reading.affine is not None:
-        variables = [*reading.parameters, *reading.records, *reading.given]
-        affine_of = compile_in_python(reading.model, variables, [reading.affine])
-        present += affine_of(*(np.asarray(point[x.name]) for x in variables))
-    return present
+    return CheckedNoise(point, log_density, allowed, uniforms)
 
 
 def _check_same(
@@ -132,7 +102,7 @@ def _check_same(
         if np.array_equal(a, b):
             continue  # without working memory
         both = np.isfinite(a) & np.isfinite(b)
-        if not np.allclose(a[both], b[both], rtol=ROUNDING, atol=ROUNDING):
+        if not np.all(agree(a[both], b[both], ROUNDING)):
             raise ReadingError(
                 f"the map from noise to the records '{name}' isn't the inverse of that from the "
                 "records to their noise. If the map is your own, `RecordMap.records` must undo "
@@ -155,28 +125,11 @@ def _conditional_draws(reading: NonCentredModel) -> list[TensorVariable]:
     return rebuild(reading.moved_records, at)
 
 
-def _as_written(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> float:
-    """Sum of the model's factors, less the law whose noise is held fixed."""
-    model = reading.model
-    factors = log_densities(model, [model[name] for name in reading.factors])
-    total = sum(factor.sum() for factor in factors)
-    evaluate = compile_in_python(model, model.value_vars, [total])
-    [expected] = evaluate(*(np.asarray(point[x.name], dtype=x.dtype) for x in model.value_vars))
-    if reading.log_law is not None:
-        inputs = [*reading.parameters, *reading.records, *reading.given]
-        [log_law] = compile_in_python(model, inputs, [reading.log_law])(
-            *(np.asarray(point[x.name], dtype=x.dtype) for x in inputs)
-        )
-        expected = expected - log_law
-    return float(expected)
-
-
 def _rounding(reading: NonCentredModel) -> float:
     """Return the relative rounding error to expect: that of the least precise number computed.
 
     Numbers count that depend on no parameter, too, such as constants in single precision.
     """
     names = {x.name for x in (*reading.proposed, *reading.parameters, *reading.records)}
-    computed = (x for x in ancestors([reading.log_density]) if x.owner or x.name in names)
-    single = any(getattr(x.type, "dtype", None) in ("float16", "float32") for x in computed)
-    return TOLERANCE["float32" if single else "float64"]
+    computed = [x for x in ancestors([reading.log_density]) if x.owner or x.name in names]
+    return rounding(computed, [reading.log_density])

@@ -13,7 +13,7 @@ from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import default_transform
-from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.evaluation import at_point
 from pymc_dapper.graphs.view import Reading
 from pymc_dapper.interweaving.kernels.boundaries import Released, Tables
 from pymc_dapper.records.reading.model import ModelReading
@@ -158,17 +158,12 @@ def _released(rows: RowsByCell) -> Released:
 def agrees(reading: TablesReading, point: dict[str, np.ndarray]) -> bool:
     """Whether the model's log-density of some people is that of the conditional tables."""
     people, (_, starts, strides, _) = reading.people, reading.tables
-    inputs = [*people.records, *reading.view.values.values()]
-    inputs = list(dict.fromkeys(inputs))
-    evaluate = compile_in_python(
-        reading.model, inputs, [*people.log_priors, *reading.probabilities]
-    )
-    rng, known = np.random.default_rng(0), {x.name: point[x.name] for x in inputs}
-    for x, size in zip(people.records, reading.tables.sizes, strict=True):
-        known[x.name] = rng.integers(0, size, x.type.shape).astype(x.dtype)
-    found = evaluate(*(known[x.name] for x in inputs))
-    d = len(people.records)
-    values = np.stack([known[x.name] for x in people.records], axis=1)
+    rng, d = np.random.default_rng(0), len(people.records)
+    pairs = zip(people.records, reading.tables.sizes, strict=True)
+    columns = {x.name: rng.integers(0, size, x.type.shape) for x, size in pairs}
+    graphs = [*people.log_priors, *reading.probabilities]
+    found = at_point(reading.model, graphs)({**point, **columns})
+    values = np.stack(list(columns.values()), axis=1)
     tables = np.concatenate([np.ravel(x) for x in found[d:]])
     expected = np.log(tables[starts[:-1] + values @ strides.T]).sum(axis=0)
     return len(people.log_priors) == d and np.allclose(

@@ -10,7 +10,6 @@ import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
-from scipy import sparse
 
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.counts.compiled.op import Places
@@ -81,7 +80,7 @@ class CompiledSums:
 
     def _where_possible(self, counts: np.ndarray, data: Sequence[np.ndarray]) -> np.ndarray:
         noise = self.reading.noise
-        find = PossibleStart(noise, sparse.csr_array((0, counts.size)))
+        find = PossibleStart(noise)
         found = find(counts, np.zeros(0), data[: len(noise.data)])
         return counts if found is None else found
 

@@ -160,7 +160,7 @@ def _check_noise(noise: CountReading, model: Model) -> None:
         raise refused(names, f"{factors} depends on '{name}', too")
     for whole in noise.wholes:
         raise refused(names, f"'{whole.factor}' isn't a sum of terms: {whole.reason}")
-    if noise.invariants or noise.totals.follows.any():
+    if noise.known.factors or noise.totals.follows.any():
         raise refused(names, "some of their sums are known exactly")
     for terms in noise.terms:
         together = len(terms.linear) > 1 or any(

@@ -9,6 +9,7 @@ from scipy import sparse
 
 from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python
 from pymc_dapper.graphs.nearest_counts import nearest_counts
+from pymc_dapper.graphs.terms.equations import KnownTotals
 from pymc_dapper.graphs.terms.of_sums import Terms, terms_of
 from pymc_dapper.graphs.terms.ranges import PossibleRanges
 from pymc_dapper.graphs.terms.roles import Mixed, Reduced
@@ -51,13 +52,12 @@ class RecordStart:
         self._ranges = PossibleRanges(reading.model, list(reading.parameters), terms, whole)
         rows = contributions(reading.sums) if reading.additive_factors else pt.zeros((1, 0))
         self._n_sums = rows.type.shape[1]
-        known, offset = [sparse.csr_array((0, self._n_sums))], pt.zeros(0)
-        self._tolerances = np.zeros(0)
-        if exchange is not None:
-            known, offset = [sparse.csr_array(exchange.known.matrix)], exchange.known.offset
-            self._tolerances = exchange.known.tolerances
-        self._matrix = sparse.vstack([*known, *self._sums], format="csr")
-        self._offset = compile_in_python(reading.model, list(reading.parameters), [offset])
+        known = KnownTotals.of([], self._n_sums) if exchange is None else exchange.known
+        self._tolerances = known.tolerances
+        self._matrix = sparse.vstack(
+            [sparse.csr_array(known.matrix.toarray()), *self._sums], format="csr"
+        )
+        self._known = known.in_python(reading.model, reading.parameters)
         self._total = reading.in_python([rows.sum(axis=0)])
         self._propose = reading.proposing_in_python()
         self._rows = reading.in_python([rows])
@@ -134,7 +134,7 @@ class RecordStart:
     ) -> "_Aim":
         """Find the targets of the sums."""
         [total] = self._total(*records, *parameters)
-        known = -np.asarray(self._offset(*parameters)[0], dtype=float)
+        known = self._known(parameters)
         find = self._ranges.with_gaps if with_gaps else self._ranges
         found = find(parameters, [matrix @ total for matrix in self._sums])
         low = np.concatenate([known, *(np.where(x.known, x.low, -np.inf) for x in found)])

@@ -21,9 +21,10 @@ from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.prior import all_entries, to_values_of_records
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.terms.equations import KnownTotals
 from pymc_dapper.records.reading.exchanges import ByShift, BySwap, ByValue, Exchange, NaturalSpace
 from pymc_dapper.records.reading.finite import FiniteLaw
-from pymc_dapper.records.reading.known_totals import KnownTotals, find_known_totals
+from pymc_dapper.records.reading.known_totals import find_known_totals
 from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each, prior_law
 from pymc_dapper.records.reading.possible import bounds_of_record, is_users_own
 
@@ -66,7 +67,7 @@ class _Contributions:
         self._records = [point[x.name] for x in reading.records]
         self._parameters = [point[x.name] for x in reading.parameters]
         ends = np.cumsum([np.prod(x.total.type.shape, dtype=int) for x in reading.sums])
-        parts = zip(reading.sums, np.split(known.matrix, ends[:-1], axis=1), strict=True)
+        parts = zip(reading.sums, np.split(known.matrix.toarray(), ends[:-1], axis=1), strict=True)
         seen = [(sum_.contributions, part) for sum_, part in parts if part.any()]
         sums = [x for x, _ in seen]
         self._matrix = np.hstack([part for _, part in seen])

@@ -23,8 +23,8 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.noise import chosen_by
 from pymc_dapper.graphs.prior import all_entries, as_rows
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.terms.equations import KnownTotals
 from pymc_dapper.records.reading.finite import FiniteLaw
-from pymc_dapper.records.reading.known_totals import KnownTotals
 from pymc_dapper.records.reading.rows_by_cell import value_index
 
 

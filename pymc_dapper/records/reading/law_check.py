@@ -13,7 +13,7 @@ inequality, it is further than t = L / 3 + sqrt(L^2 / 9 + 2 L V) from its mean w
 exp(-L) at most, where V is the sum of D (1 - D).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytensor.tensor as pt
@@ -21,7 +21,7 @@ from pytensor.graph import explicit_graph_inputs
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python
+from pymc_dapper.graphs.evaluation import Point, at_point, choose_rows
 from pymc_dapper.graphs.laws import (
     counts_truncated_between,
     draws_follow_density,
@@ -40,8 +40,6 @@ TELLING = 0.1
 SHRINKS = 12
 POINTS_AT = 16
 """Number of parameter values at which densities at point masses are checked."""
-
-Point = Mapping[str, np.ndarray]
 
 
 def check_laws(
@@ -90,11 +88,9 @@ def _is_mixture_with_points(
         return False
     view = reading.view
     highest = pt.stack([x.max() for x in view.at_values(graphs)]).max()
-    inputs = list(view.values.values())
-    evaluate = compile_in_python(view.model, inputs, [highest])
+    evaluate = at_point(view.model, [highest])
     for point in points:
-        with np.errstate(all="ignore"):
-            [found] = evaluate(*(point[x.name] for x in inputs))
+        [found] = evaluate(point)
         if found > -np.inf:
             raise ReadingError(
                 f"the prior of '{rv.name}' is a mixture of a law with a point mass (pm.DiracDelta, "

@@ -115,8 +115,7 @@ class ModelReading(Reading):
             parameters: Sequence[np.ndarray],
         ) -> tuple[list[np.ndarray], np.ndarray]:
             # A compiled function doesn't advance its generator: each call gets its own.
-            with np.errstate(all="ignore"):  # for impossible draws
-                *drawn, possible = evaluate(*self.randomness.draw(rng), *records, *parameters)
+            *drawn, possible = evaluate(*self.randomness.draw(rng), *records, *parameters)
             return drawn, possible
 
         return propose

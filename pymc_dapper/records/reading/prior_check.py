@@ -14,7 +14,7 @@ from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.subtensor import AdvancedSubtensor
 
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
-from pymc_dapper.graphs.evaluation import choose_rows, compile_in_python, rounding
+from pymc_dapper.graphs.evaluation import agree, choose_rows, compile_in_python, rounding
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 from pymc_dapper.records.reading.model import ModelReading
 
@@ -62,8 +62,7 @@ class PriorCheck:
                 for state in (first, second, *exchanged)
             )
             known = np.isfinite(a + b)
-            size = 1 + abs(a) + abs(b)
-            same = abs((a + b) - (c + d)) <= self._tolerance * size
+            same = agree(c + d, a + b, self._tolerance, abs(a) + abs(b))
         for k in np.flatnonzero(~known)[: len(self._reading.record_names)]:
             self._check_missing(k)
         for name, differ in zip(self._reading.record_names, known & ~same, strict=False):

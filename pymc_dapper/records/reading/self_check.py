@@ -34,6 +34,9 @@ MAX_PROPOSALS = 100
 FEWEST_POSSIBLE = 1e-3
 
 
+type State = Sequence[np.ndarray]
+
+
 class CheckedState(NamedTuple):
     """A state at which the reading was checked, and the model's log-density.
 
@@ -59,10 +62,6 @@ class CheckedState(NamedTuple):
     def is_double(self) -> bool:
         """Whether everything is computed in double precision."""
         return self.tolerance <= TOLERANCE["float64"]
-
-    def same(self, computed: float, expected: float) -> bool:
-        """Compare two log-densities."""
-        return agree(computed, expected, self.tolerance)
 
 
 def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> CheckedState:
@@ -108,7 +107,7 @@ def check_reading(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Che
 
     def log_density(records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
         try:
-            return sum(factor.as_written(records, parameters) for factor in factors)
+            return sum(factor.as_written([*records, *parameters]) for factor in factors)
         except _NoValueError:
             return np.nan
 
@@ -127,10 +126,10 @@ def _check_at(
 ) -> list[np.ndarray]:
     """Check all factors at the parameters of a point; return the state of the check."""
     parameters = [point[x.name] for x in reading.parameters]
-    others = [point[x.name] for x in reading.records]
+    others = [*(point[x.name] for x in reading.records), *parameters]
     mixed, marks = _mix_states(reading, factors, priors, rng, point)
     for factor, alone in zip(factors, marks, strict=True):
-        factor.check(mixed, alone, others, parameters, allow_lost_digits=allow_lost_digits)
+        factor.check([*mixed, *parameters], alone, others, allow_lost_digits=allow_lost_digits)
     return mixed
 
 
@@ -153,7 +152,7 @@ def _mix_states(
     marks = []
     for factor in factors:
         of_first, of_second = (
-            [rows.marks for rows in factor.rows(state, parameters)] for state in (first, second)
+            [rows.marks for rows in factor.rows([*state, *parameters])] for state in (first, second)
         )
         marks.append(choose_rows(changed, of_second, of_first))
     return choose_rows(changed, second, first), marks
@@ -171,10 +170,10 @@ class _Rows(NamedTuple):
 
 
 class _CompiledFactor:
-    """A factor of the log-density, as functions of the records and of parameters."""
+    """A factor of the log-density, as functions of a state: the records, and then parameters."""
 
     def __init__(self, reading: ModelReading, factor: Factor):
-        self.factor = factor
+        self.factor, self._n_variables = factor, len(reading.records)
         self.tolerance = rounding(reading.records, [factor.as_written])
         self._as_written = reading.in_python([with_careful_sums(factor.as_written)])
         if isinstance(factor, FullFactor):
@@ -190,14 +189,15 @@ class _CompiledFactor:
             [at_sums] = rebuild([factor.log_density], to_cached)
             self._at_sums = reading.in_python([at_sums], cached)
 
-    def rows(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> list[_Rows]:
+    def rows(self, state: State) -> list[_Rows]:
         """Summarise each record's contributions to each sum; nothing if they can't be computed."""
         if isinstance(self.factor, FullFactor):
             return []
         if self._of_block is None:
-            return self._all_rows(self._per_record, records, parameters)
+            return self._all_rows(self._per_record, state)
+        records, parameters = state[: self._n_variables], state[self._n_variables :]
         blocks = [
-            self._all_rows(self._of_block, block, parameters)
+            self._all_rows(self._of_block, [*block, *parameters])
             for block in zip(*(_blocks(x) for x in records), strict=True)
         ]
         return [
@@ -208,40 +208,29 @@ class _CompiledFactor:
             for of_sum in zip(*blocks, strict=True)
         ]
 
-    def _all_rows(
-        self,
-        function: Callable[..., list[np.ndarray]],
-        records: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-    ) -> list[_Rows]:
-        per_record = self._call(function, records, parameters)
+    def _all_rows(self, function: Callable[..., list[np.ndarray]], state: State) -> list[_Rows]:
+        per_record = self._call(function, state)
         with np.errstate(all="ignore"):
             return [_Rows(_mark(rows), sum_of_rows(rows)) for rows in per_record]
 
     def check(
-        self,
-        records: Sequence[np.ndarray],
-        marks: Sequence[np.ndarray],
-        others: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-        *,
-        allow_lost_digits: bool,
+        self, state: State, marks: Sequence[np.ndarray], others: State, *, allow_lost_digits: bool
     ) -> None:
         """Check the factor at a state of the records.
 
-        ``marks`` are those of its rows in other states; ``others`` are other records.
+        ``marks`` are those of its rows in other states; ``others`` is one with other records.
         """
-        expected = self.as_written(records, parameters)
+        expected = self.as_written(state)
         if isinstance(self.factor, FullFactor):
             return  # evaluated as in the model
-        computed_rows = self.rows(records, parameters)
+        computed_rows = self.rows(state)
         for rows, alone in zip(computed_rows, marks, strict=True):
             if not _close(rows.marks, alone):
                 raise _misread(self.factor, "what it computes for one record depends on others")
         totals = [rows.total for rows in computed_rows]
         if isinstance(self.factor, AdditiveFactor):
             # Use other records than the sums': only the sums may matter.
-            computed = self._from_sums(totals, others, parameters)
+            computed = self._from_sums(totals, others)
         else:
             computed = float(totals[0])
         if agree(computed, expected, self.tolerance):
@@ -250,35 +239,26 @@ class _CompiledFactor:
             if not np.isfinite([computed, expected]).all():
                 return
             if isinstance(self.factor, AdditiveFactor):
-                nearby = self._from_sums(_nearby(totals), others, parameters)
+                nearby = self._from_sums(_nearby(totals), others)
                 change = nearby - computed
                 if not abs(computed - expected) > 10 * abs(change):
                     return
         raise _misread(self.factor, f"it is {expected:.10g}, but record by record {computed:.10g}")
 
-    def as_written(self, records: Sequence[np.ndarray], parameters: Sequence[np.ndarray]) -> float:
+    def as_written(self, state: State) -> float:
         """Evaluate the factor as the model computes it."""
-        return _log_density(self._call(self._as_written, records, parameters)[0])
+        return _log_density(self._call(self._as_written, state)[0])
 
-    def _from_sums(
-        self,
-        sums: Sequence[np.ndarray],
-        records: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-    ) -> float:
+    def _from_sums(self, sums: Sequence[np.ndarray], state: State) -> float:
         """Evaluate the factor at sums; only the records' shapes are used."""
         values = [x.astype(total.dtype) for x, total in zip(sums, self._totals, strict=True)]
-        return _log_density(self._call(self._at_sums, [*values, *records], parameters)[0])
+        return _log_density(self._call(self._at_sums, [*values, *state])[0])
 
     def _call(
-        self,
-        function: Callable[..., list[np.ndarray]],
-        values: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
+        self, function: Callable[..., list[np.ndarray]], values: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
         try:
-            with np.errstate(all="ignore"):
-                return list(function(*values, *parameters))
+            return function(*values)
         except np.linalg.LinAlgError:
             return [np.asarray(np.nan)]  # a singular matrix: an impossible state
         except FAILURES as error:

@@ -69,7 +69,7 @@ def test_moves_that_a_model_lacks_are_left_out_of_the_code_only(kind, monkeypatc
             pm.Normal("noisy", x, 1.0, observed=[3.0, 9.0, 5.0, 2.0])
     reading = read(model, *names)
     starts = Starts(reading, 50)
-    moves = moves_of(reading, starts.known)
+    moves = moves_of(reading)
     assert bool(moves.linked) == (kind == "linked")
     given = [shared.get_value() for shared in reading.data]
     start = starts.with_known_totals(np.zeros(reading.n_cells, dtype=int), given, ReadingError)

@@ -21,7 +21,8 @@ def small_model():
 
 def test_cells_terms_totals_and_moves_are_listed():
     reading = small_model()
-    [known] = [each.rows.matrix for each in reading.invariants if each.factor == "of_two"]
+    assert reading.known.factors == ("of_two",)
+    known = reading.known.matrix
     moves = find_moves(known, [], reading.bounded_cells(), ["of_two"], totals=reading.totals)
     lines = describe_counts(reading, moves).splitlines()
     assert lines[:3] == ["4 cells:", "  n  ()  Poisson", "  x  (3,)  Multinomial"]

@@ -6,7 +6,7 @@ import pytest
 
 from pymc_dapper import ReadingError
 from pymc_dapper.counts.reading.invariant import invariant
-from pymc_dapper.counts.reading.known_totals import KnownTotals
+from pymc_dapper.counts.reading.known_totals import totals_of
 from pymc_dapper.counts.reading.model import read_counts
 
 
@@ -19,20 +19,20 @@ def test_equations_follow_the_data():
         pm.Normal("cells", table, 2.0, observed=[20.0, 25.0, 13.0])
     values = [model.rvs_to_values[x] for x in (table, other)]
     reading = read_counts(model, values)
-    known = KnownTotals(reading)
+    known, totals = reading.known, totals_of(reading)
     np.testing.assert_array_equal(known.matrix.toarray(), [[1, 1, 1, 0, 0], [0, 0, 0, 1, 1]])
-    assert known.names == ["table", "sum"]
-    np.testing.assert_array_equal(known.known([np.array(60)]), [60, 7])
-    np.testing.assert_array_equal(known.known([np.array(80)]), [80, 7])
+    assert known.factors == ("table", "sum")
+    np.testing.assert_array_equal(totals([np.array(60)]), [60, 7])
+    np.testing.assert_array_equal(totals([np.array(80)]), [80, 7])
 
 
 def test_nothing_known_is_no_equation():
     with pm.Model() as model:
         x = pm.Poisson("x", 4.0, shape=2)
         pm.Normal("cells", x, 2.0, observed=[3.0, 5.0])
-    known = KnownTotals(read_counts(model, model.value_vars))
-    assert known.matrix.shape == (0, 2)
-    assert known.known([]).shape == (0,)
+    reading = read_counts(model, model.value_vars)
+    assert reading.known.matrix.shape == (0, 2)
+    assert totals_of(reading)([]).shape == (0,)
 
 
 def test_a_total_that_another_step_would_change_is_refused():
@@ -42,4 +42,4 @@ def test_a_total_that_another_step_would_change_is_refused():
         pm.Normal("cells", x, 2.0, observed=[3.0, 5.0])
     reading = read_counts(model, [model.rvs_to_values[x]])
     with pytest.raises(ReadingError, match=r"'x' fixes depends on 'n', which another step would"):
-        KnownTotals(reading)
+        totals_of(reading)

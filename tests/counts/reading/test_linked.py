@@ -14,7 +14,7 @@ from pymc_dapper.backend.in_python import in_python
 from pymc_dapper.counts.compiled.sweep import schedule_of
 from pymc_dapper.counts.kernels.line import Line
 from pymc_dapper.counts.kernels.linked import MOST_CHANGED, set_linked_line
-from pymc_dapper.counts.reading.known_totals import KnownTotals, moves_of
+from pymc_dapper.counts.reading.known_totals import moves_of
 from pymc_dapper.counts.reading.moves import Moves
 from tests.counts.reading.test_moves import reached_by
 from tests.counts.systems import read
@@ -55,7 +55,7 @@ def linked_tables(names, n=PEOPLE, lead=(), known=None, sizes=SIZES):
 
 def found(model, names):
     reading = read(model, *names)
-    return reading, moves_of(reading, KnownTotals(reading))
+    return reading, moves_of(reading)
 
 
 def all_tables(names, people, sizes=SIZES):
@@ -118,7 +118,7 @@ def test_moves_keep_what_tables_share_and_connect_all(names):
     assert not (*moves.groups, *moves.grids, *moves.blocks)
     assert sorted(linked.sizes.tolist()) == sorted(SIZES[x] for x in set("".join(names)))
     for step in lines_of(linked):
-        assert not np.any(reading.equations @ step)
+        assert not np.any(reading.known.matrix @ step)
     there, everything = reached(linked, reading.n_cells - len(all_tables(names, 1)[0]), 2, names)
     assert there == everything
 
@@ -138,7 +138,7 @@ def test_rows_of_public_data_lead_all_tables_and_do_not_change():
     assert linked.strides.shape == (2, 4)
     [rows] = [k for k in range(4) if np.all(linked.strides[:, k] > 0) and linked.sizes[k] == 2]
     assert [rows, -1, -1] not in linked.sets.tolist()
-    assert all(not np.any(reading.equations @ step) for step in lines_of(linked))
+    assert all(not np.any(reading.known.matrix @ step) for step in lines_of(linked))
 
 
 def test_without_a_known_number_people_come_and_go():
@@ -161,7 +161,7 @@ def test_without_a_known_number_people_come_and_go():
 def test_columns_of_a_known_margin_change_with_others_only(column):
     reading, moves = found(*linked_tables(("ab", "bc"), n=SIZES[column], known=column))
     [linked] = moves.linked
-    assert all(not np.any(reading.equations @ step) for step in lines_of(linked))
+    assert all(not np.any(reading.known.matrix @ step) for step in lines_of(linked))
     known = [x for x in all_tables(("ab", "bc"), SIZES[column]) if margin(x, column) == {1}]
     steps = np.unique([step[2:] for step in lines_of(linked)], axis=0)
     assert reached_by([*steps, *-steps], known[0], known) == set(known)
@@ -208,7 +208,7 @@ def test_two_groups_of_people_are_linked_apart():
         step = np.zeros(reading.n_cells, dtype=int)
         np.add.at(step, line.cells[:n], line.steps[:n])
         assert n > 0
-        assert not np.any(reading.equations @ step)
+        assert not np.any(reading.known.matrix @ step)
 
 
 def test_two_groups_of_unknown_numbers_of_people_are_refused():

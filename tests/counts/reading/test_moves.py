@@ -124,9 +124,10 @@ def test_margins_of_bounded_counts_are_refused():
         invariant("rows", x.sum(axis=1), [3, 3, 3])
         invariant("columns", x.sum(axis=0), [3, 3, 3])
     reading = read(model, "x")
-    matrix = sparse.vstack([each.rows.matrix for each in reading.invariants], format="csr")
     with pytest.raises(ReadingError, match="without upper bounds"):
-        find_moves(matrix, [], reading.bounded_cells(), ["rows"] * 3 + ["columns"] * 3)
+        find_moves(
+            reading.known.matrix, [], reading.bounded_cells(), ["rows"] * 3 + ["columns"] * 3
+        )
 
 
 def test_sums_over_disjoint_cells():
@@ -225,8 +226,7 @@ def system_of(build):
         return right(*(part.reshape(shape) for part, shape in parts))
 
     tables = [x for x in product(*(range(most + 1) for most in largest)) if allowed(x)]
-    matrices = [each.rows.matrix for each in reading.invariants]
-    known = sparse.vstack([sparse.csr_array((0, reading.n_cells)), *matrices], format="csr")
+    known = reading.known.matrix
     statistics = [matrix for terms in reading.terms for matrix in terms.linear.values()]
     names = ["known"] * known.shape[0]
     moves = find_moves(known, statistics, reading.bounded_cells(), names, totals=reading.totals)

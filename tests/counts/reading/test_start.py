@@ -9,7 +9,7 @@ import pytest
 from scipy import sparse
 
 from pymc_dapper import RandomRounding, TransitionMechanism
-from pymc_dapper.counts.reading.known_totals import KnownTotals
+from pymc_dapper.counts.reading.known_totals import totals_of
 from pymc_dapper.counts.reading.model import read_counts
 from pymc_dapper.counts.reading.self_check import WrittenFactors
 from pymc_dapper.counts.reading.start import PossibleStart, find_start
@@ -101,19 +101,19 @@ def large():
 def test_a_start_can_have_been_released(model):
     with pm.Model() as m:
         model()
-    reading, known, given = read(m)
+    reading, totals_at, given = read(m)
     counts = np.concatenate([m.initial_point()[x.name].ravel() for x in reading.counts])
-    totals = known.known(given)
-    counts = find_start(known.matrix, totals, known.names, counts)
+    known, totals = reading.known, totals_at(given)
+    counts = find_start(known.matrix, totals, known.factors, counts)
     written = WrittenFactors(reading, given)
     assert not np.isfinite(written(counts).sum())
-    start = PossibleStart(reading, known.matrix)(counts, totals, given)
+    start = PossibleStart(reading)(counts, totals, given)
     assert np.isfinite(written(start).sum())
 
 
 def read(model):
     reading = read_counts(model, model.value_vars)
-    return reading, KnownTotals(reading), [x.get_value() for x in reading.data]
+    return reading, totals_of(reading), [x.get_value() for x in reading.data]
 
 
 def test_what_no_table_can_have_led_to_has_no_start():
@@ -121,6 +121,6 @@ def test_what_no_table_can_have_led_to_has_no_start():
         n = pm.Poisson("n", 5.0, shape=2)
         rounded("cells", n, [3, 3])
         rounded("total", n.sum(), 18)
-    reading, known, given = read(m)
-    start = PossibleStart(reading, known.matrix)
-    assert start(np.array([5, 5]), known.known(given), given) is None
+    reading, totals_at, given = read(m)
+    start = PossibleStart(reading)
+    assert start(np.array([5, 5]), totals_at(given), given) is None

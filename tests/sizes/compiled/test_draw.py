@@ -1,5 +1,7 @@
 """The compiled draw of a number of records: its parts, evaluated in Python and compiled."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -8,6 +10,7 @@ import pytest
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.sizes.compiled.draw import drawn_number, shuffled
+from pymc_dapper.sizes.reading.self_check import check_size
 from pymc_dapper.sizes.step import SizeStep
 from tests.evaluated_in_python import evaluated_in_python
 from tests.sizes.unknown_numbers import bernoulli
@@ -50,10 +53,20 @@ def test_what_is_compiled_agrees_with_the_model():
 
 
 def test_what_differs_is_refused(monkeypatch):
-    monkeypatch.setattr("pymc_dapper.sizes.step.CheckedSizes.agrees", lambda *_: False)
+    def off_at_two(*arguments):
+        checked = check_size(*arguments)
+        return replace(
+            checked, log_density=checked.log_density + (np.arange(len(checked.log_density)) == 2)
+        )
+
+    monkeypatch.setattr("pymc_dapper.sizes.step.check_size", off_at_two)
     model = bernoulli()
-    fault = "the compiled log-density is .* a fault of pymc_dapper"
-    with evaluated_in_python(), pytest.raises(ReadingError, match=fault):
+    with (
+        evaluated_in_python(),
+        pytest.raises(
+            ReadingError, match="at n = 2 the compiled log-density is .* a fault of pymc_dapper"
+        ),
+    ):
         SizeStep([model["n"]], model=model)
 
 
