@@ -16,7 +16,7 @@ from tests.statistical.exactness import cases, verdicts
 from tests.statistical.exactness.cases import CASES
 from tests.statistical.exactness.sampler import Sampler
 
-N = 12
+N, NOISE = 12, 2.5
 COUNTED = {"person_c": "c", "person_c_person_b": "cb", "person_b_person_a": "ba"}
 
 
@@ -46,6 +46,7 @@ def release_of_counts(rng, drawn):
 def sampler_of(name, monkeypatch):
     """The steps that users get; boundaries move, and columns are drawn, from the start."""
     monkeypatch.setattr(cases, "PEOPLE", N)
+    monkeypatch.setattr(cases, "SMALL_NOISE", NOISE)
     monkeypatch.setattr(cases, "TABLES", {x: N * y / y.sum() for x, y in cases.TABLES.items()})
     case = replace(CASES[name], released=cases.TABLES)
     model = case.model()
@@ -91,7 +92,7 @@ class Reversed:
 @pytest.mark.parametrize("name", ["graphical microdata", "microdata of latent classes"])
 def test_joint_laws_and_ranks_are_those_of_the_prior(name, monkeypatch):
     sampler, rng = sampler_of(name, monkeypatch), np.random.default_rng(1)
-    found = verdicts.geweke(begun(sampler, rng), rng, 4_000)
+    found = verdicts.geweke(begun(sampler, rng), rng, 2_000)
     assert not found.caught, found
     *others, last = sampler.steps
     twin = begun(sampler.with_steps([*others, Reversed(last)]), rng)
