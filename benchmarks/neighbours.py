@@ -1,27 +1,7 @@
 """Neighbours of the hierarchies in `as_they_come`: models that nothing was tuned on.
 
 `python -m benchmarks.as_they_come NAME` samples one. Each differs in sizes, noise, priors or form.
-Fewest effective draws of 4 x 1,000, and divergences, the first time (2026-11-26):
-
-=================== ===== ===========
-walk_precise        3,486 0
-walk_with_drift     120   0
-walks_of_two_scales 146   0
-two_walks           273   4
-steps_by_hand       325   6
-long_ar             115   0
-ar_of_two_lags      29    727
-=================== ===== ===========
-
-The others weren't run. So chains of random walks and of series are slow where noise is wide.
-
-Three sums of effects, the first time with the sum held fixed (2026-11-29), and without that move:
-
-=================== ===== ===
-level_and_walk      1,003  65
-crossed_rates       1,818 791
-nested_rates        1,674 993
-=================== ===== ===
+How they came out the first time: docs/evidence/measured.md, "Untuned models, the first time".
 """
 
 import numpy as np

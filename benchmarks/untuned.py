@@ -7,6 +7,7 @@ With `--idle` first, PyMC's part is measured, too: `pm.sample` with a step that 
 
 Each is measured in a process of its own, with a cache of its own. The package's bytecode is made
 before, as an installed one has it.
+How they came out the first time: docs/evidence/measured.md, "Untuned models, the first time".
 """
 
 import compileall

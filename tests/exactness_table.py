@@ -193,8 +193,11 @@ INTRODUCTION = """\
 `python -m tests.exactness_table` writes this page.
 
 A sampler that is slightly wrong looks like one that works. So each form of model that the steps
-distinguish has a small model of its own. Its sampler, compiled as users get it, goes through three
-tests. Then faults are put into the sampler, one at a time, and the tests have to find them.
+distinguish has a small model of its own. Its compiled steps go through three tests. Then faults are
+put into them, one at a time, and the tests have to find these. Moves by `InterweaveStep` are left
+out, except in the model named after it, since they would hide faults of other steps. So ready-made
+models have 3 people here, drawn one by one. The steps that users get for more people, linked tables
+and moved boundaries, go through Geweke's test in `tests/statistical/test_microdata_steps.py`.
 
 **Matrix.** If records have few values, all their states can be enumerated. The transition matrix of
 a sweep is computed from the compiled functions: the law of proposals by solving for the uniform

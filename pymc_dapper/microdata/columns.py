@@ -97,8 +97,8 @@ def read_columns(release: Any, n: Any) -> Columns:
     Raises
     ------
     TypeError, ValueError
-        If an axis of a table has no name or only one category, if a column has a name that can't
-        be used, or if the tables' totals contradict the number of people.
+        If an axis of a table has no name, no category or only one, if a column has a name that
+        can't be used, or if the tables' totals contradict the number of people.
     """
     is_a(release, Release, "release must be a pmd.Release")
     if n is not None:
@@ -113,9 +113,8 @@ def read_columns(release: Any, n: Any) -> Columns:
                 )
             labels.setdefault(column, tuple(range(size)))
             if size < 2:
-                raise ValueError(
-                    f"'{query.name}': '{column}' has only one category: leave that axis out"
-                )
+                what = "only one category: leave that axis" if size else "no category: leave it"
+                raise ValueError(f"'{query.name}': '{column}' has {what} out")
     taken = sorted({"chain", "draw", *(["n"] if n is None else [])} & set(labels))
     if taken:
         raise ValueError(

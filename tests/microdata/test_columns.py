@@ -1,13 +1,18 @@
 import numpy as np
+import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from scipy import stats
 
 import pymc_dapper as pmd
-from pymc_dapper.microdata import graphical, latent_classes
+from docs import pages
+from pymc_dapper.microdata import graphical, latent_classes, regressions
 from pymc_dapper.microdata.columns import read_columns
+from tests.evaluated_in_python import evaluated_in_python
 from tests.microdata.releases import ALL_PAIRS, CHAIN, release
 
 GIVEN = release(200, CHAIN)
+QUIET = {"progressbar": False, "compute_convergence_checks": False}
 
 
 def query(values, dims, sigma=2.0, name="table"):
@@ -79,7 +84,8 @@ def test_margins_of_any_order_are_of_the_same_people():
         ([query([60.0, 60.0], None)], 120, "'table': its axes have no names"),
         ([query([60.0, 60.0], ("chain",))], 120, "a column can't be called 'chain'"),
         ([query([60.0, 60.0], "n")], None, "a column can't be called 'n'"),
-        ([query([120.0], "a")], 120, "'a' has only one category"),
+        ([query([120.0], "a")], 120, "'table': 'a' has only one category: leave that axis out"),
+        ([query(np.ones((2, 0)), ("a", "b"))], 120, "'table': 'b' has no category: leave it out"),
         ([pmd.Query("total", 120.0, pmd.GaussianMechanism(2.0))], 120, "no table of a column"),
         ([query([60.0, 60.0], "a")], 240, "n is 240, but the cells of 'table' add up to 120"),
         ([query([120.0, 120.0], "a")], 120, "people who were counted twice"),
@@ -158,7 +164,60 @@ def test_a_domain_of_many_cells_is_never_formed():
     with pytest.raises(ValueError, match=r"1,099,511,627,776 cells.*regressions"):
         graphical(given, n=1024)
     model = latent_classes(given, n=1024, classes=2)
-    assert len(model.potentials) == 45
+    assert len(model.potentials) == len(regressions(given, n=1024).potentials) == 45
     neighbours = [query for query in pairs if int(query.dims[0][1]) == int(query.dims[1][1]) + 1]
     assert len(graphical(pmd.Release(neighbours), n=1024).potentials) == 9
     assert len(ALL_PAIRS) == 3
+
+
+@pytest.mark.long
+def test_people_of_a_domain_of_many_cells_are_sampled_and_drawn():
+    """Six columns of 100 categories have 1e12 cells together."""
+    pairs = [(f"c{k}", f"c{k + 1}") for k in range(5)]
+    tables = [query(np.full((100, 100), 0.01), pair, name=" * ".join(pair)) for pair in pairs]
+    model = latent_classes(pmd.Release(tables), n=100, classes=2)
+    with model:
+        idata = pmd.sample(2, tune=2, chains=1, random_seed=1, **QUIET)
+        sets = pmd.synthetic_data(idata, sets=2, random_seed=1)
+    assert [frame.shape for frame in sets] == [(100, 7)] * 2
+
+
+@pytest.mark.parametrize("way", range(3))
+def test_models_on_the_page_are_the_ready_made_ones(way):
+    """As they are written out there, but for shares that are rounded there."""
+    page = (pages.DOCS / "microdata.md").read_text("utf-8")
+    first, *others = [found["code"] for found in pages.BLOCK.finditer(page)]
+    names = {}
+    exec(first, names)
+    given = names["release"]
+    columns = read_columns(given, 400)
+    shares = {x: columns.shares(x) for x in columns.labels}
+    code = [each for each in others if "as written_out" in each][way]
+    if "all_people = " in code:
+        shown, code = code.split("\n", 1)
+        exec(shown, names)
+        assert names["all_people"] == {x: share.round(2).tolist() for x, share in shares.items()}
+    exec(code, names | {"all_people": shares}, out := {})
+    written_out = out["written_out"]
+    of_release = (graphical, regressions, lambda *x, n: latent_classes(*x, n=n, classes=3))[way]
+    rng = np.random.default_rng(1)
+    point = {
+        name: rng.integers(0, 2, x.shape) if name.startswith("person") else rng.normal(size=x.shape)
+        for name, x in written_out.initial_point().items()
+    }
+    one, other = (
+        model.compile_logp(mode="FAST_COMPILE")(point)
+        for model in (written_out, of_release(given, n=400))
+    )
+    assert one == pytest.approx(other, rel=1e-12)
+
+
+def test_people_whom_a_table_counts_where_nobody_can_be_are_refused():
+    """A structural zero, and a table without noise: the error names the table and the columns."""
+    with pm.Model() as model:
+        a = pm.Categorical("person_a", [0.5, 0.5], shape=8)
+        b = pm.Categorical("person_b", pt.constant([[1.0, 0.0], [0.5, 0.5]])[a], shape=8)
+        pmd.invariant("a * b", pmd.statistics.joint_counts([a, b], [2, 2]), [[2, 2], [2, 2]])
+    told = "no possible start for the records 'person_a', 'person_b': .* 'a \\* b' is still -inf"
+    with evaluated_in_python(), pytest.raises(pm.exceptions.SamplingError, match=told):
+        pmd.sample(2, tune=2, chains=1, model=model, dapper={"max_start_sweeps": 5}, **QUIET)

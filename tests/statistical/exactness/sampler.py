@@ -1,4 +1,4 @@
-"""A case's sampler: the steps that users get, driven without `pm.sample`.
+"""A case's sampler: steps as they are chosen for it, driven without `pm.sample`.
 
 Released values are swapped in as `pm.set_data` does it, so that one compiled sampler serves
 thousands of data sets.
