@@ -117,7 +117,7 @@ def test_a_state_grows_with_what_was_seen(model):
         path, outcome = np.zeros((9, 2)), np.ones(9)
         return np.zeros(()), np.zeros(()), np.zeros(5), path, outcome
 
-    step._kinds[0] = step._kinds[0]._replace(move=move)
+    step._compiled[0] = step._compiled[0]._replace(move=move)
     step.setup_chain(np.random.default_rng(0), tune=1_000, draws=10)
     seen = [numbers()]
     for _ in range(5):

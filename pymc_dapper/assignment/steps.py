@@ -83,8 +83,8 @@ def assign_steps(
         Other latent variables of each record that are linked to these belong to it: a class, an
         ability, a true value behind an error, a column without a mechanism. Continuous variables on
         which public data of each record depend stay parameters. PyMC's log warns of other variables
-        with as many entries. It doesn't warn of continuous ones beneath answers that are integrated
-        out, such as abilities: NUTS moves these on purpose, all together.
+        with as many entries. It doesn't warn of continuous ones beneath answers that are
+        marginalised, such as abilities: NUTS moves these on purpose, all together.
     model : Model, optional
         The model. Taken from the context if not given.
     counts : variable or sequence of variables, optional
