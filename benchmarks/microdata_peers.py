@@ -85,8 +85,6 @@ SIZES = (2,) * 6
 PAIRS = tuple(combinations(range(6), 2))
 CHOSEN = ((0, 1), (0, 5), (2, 5), (3, 5), (4, 5))
 """The pairs that a run of the example takes: three that it demands, two that twinify chooses."""
-FEW = 12
-"""Releases that twinify analyses: it compiles for each."""
 CASES = ((CHOSEN, 500, 1), (PAIRS, 3_000, 5))
 """Pairs that are released, draws of our chain, and of how many releases one is analysed."""
 
@@ -158,8 +156,7 @@ def six_columns(replicates, twinify=None, seed=1):
         worst = [min(effective_draws(x.reshape(draws, -1))) for x in cells]
         print(f"{len(pairs)} pairs: {min(worst):.0f} effective draws or more", flush=True)
         if twinify and pairs == CHOSEN:
-            few = {at: x[:FEW] for at, x in named.items()}
-            found = napsu_mq.posteriors(twinify, SIZES, few, sigma, PEOPLE)
+            found = napsu_mq.posteriors(twinify, SIZES, named, sigma, PEOPLE)
             yield scored("NAPSU-MQ", pairs, found["cells"], found["seconds"])
 
 

@@ -4,7 +4,9 @@
 
 In the environment of private-pgm (`tests/libraries/environments.py`), which has mbi 2.0.0. AIM is
 private-pgm's own, `mechanisms/aim.py` of CHECKOUT: github.com/ryan112358/private-pgm at commit
-4d2b3c5. Three names that it uses are other ones in mbi 2.0.0, and are replaced (`aim_of`).
+4d2b3c5. `aim_of` replaces three of its names: the estimator, which has another name in mbi 2.0.0;
+`LinearMeasurement`, to record measurements, rounded to two decimals, with which AIM goes on; and
+the filter of tables by size, which all of these pass.
 """
 
 import sys

@@ -418,13 +418,13 @@ def test_cells_that_look_worst_are_judged_by_the_other_chain():
 def test_the_ratio_of_people_drawn_anew_is_that_of_the_release():
     rng = np.random.default_rng(2)
     people = rng.integers(3, size=(40, 3))
-    tables = drawn_anew.Tables(people, rng)
+    tables = drawn_anew.Tables(people, 50, rng)
     replaced, by = rng.choice(40, 10, replace=False), rng.integers(40, size=10)
     after = people.copy()
     after[replaced] = people[by]
 
     def log_density(rows, released):
-        return stats.norm.logpdf(released, pair_counts(rows), drawn_anew.SIGMA).sum()
+        return stats.norm.logpdf(released, pair_counts(rows), 50).sum()
 
     released = pair_counts(people) + tables.noise
     expected = log_density(after, released) - log_density(people, released)

@@ -20,6 +20,7 @@ from pytensor.graph import (
 from pytensor.graph.traversal import io_toposort
 from pytensor.scan.op import Scan
 from pytensor.tensor.math import Sum, add
+from pytensor.tensor.type import float_dtypes
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.evaluated import Evaluated
@@ -114,11 +115,17 @@ def at_point(model: Model, graphs: Sequence[Variable]) -> Callable[..., list[np.
     ) -> list[np.ndarray]:
         given = besides or {}
         values = (given[x] if x in given else point[x.name] for x in inputs)
-        return function(
-            *(np.asarray(y, dtype=x.dtype) for x, y in zip(inputs, values, strict=True))
-        )
+        return function(*(_typed(x, y) for x, y in zip(inputs, values, strict=True)))
 
     return evaluate
+
+
+def _typed(x: Variable, value: Any) -> np.ndarray:
+    """Take a value as its variable has it, but don't cut it to whole numbers."""
+    typed = np.asarray(value).astype(x.dtype)
+    if x.dtype not in float_dtypes and not np.array_equal(typed, value):
+        raise TypeError(f"'{x.name}' holds whole numbers, not {value}")
+    return typed
 
 
 def log_density_at(model: Model, graphs: Sequence[TensorVariable]) -> Callable[..., float]:
@@ -151,7 +158,7 @@ def agree(computed: Any, expected: Any, allowed: float, size: Any = None) -> np.
     """
     with np.errstate(invalid="ignore"):
         off = np.abs(np.subtract(computed, expected))
-    near = off <= allowed * (1 + (np.abs(expected) if size is None else size))
+    near = np.isfinite(off) & (off <= allowed * (1 + (np.abs(expected) if size is None else size)))
     return np.where(np.isfinite(expected), near, ~np.isfinite(computed))
 
 

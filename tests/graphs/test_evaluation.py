@@ -200,3 +200,13 @@ def test_numbers_agree_up_to_rounding_of_what_they_were_computed_from():
     assert agree(computed, expected, 1e-8).tolist() == same
     assert agree(1.0 + 1e-7, 1.0, 1e-8, size=20)
     assert not agree(1.0 + 1e-7, 1.0, 1e-8, size=0)
+    assert not agree(inf, 1.0, 1e-8, size=inf)
+
+
+def test_values_are_not_cut_to_whole_numbers():
+    with pm.Model() as model:
+        n = pm.Poisson("n", 3.0)
+    doubled = at_point(model, [2 * model.rvs_to_values[n]])
+    assert doubled({"n": 3.0}) == [6]
+    with pytest.raises(TypeError, match=r"2\.7"):
+        doubled({"n": 2.7})

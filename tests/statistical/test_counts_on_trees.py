@@ -69,7 +69,7 @@ class Forgetful(pmd.CountStep):
 
 
 class ParameterFirst(pmd.CountStep):
-    """Draws the parameter that is marginalised of the counts before they are drawn."""
+    """Draws the marginalised parameter before the counts."""
 
     def step(self, point):
         before, _ = self._marginalised.step(point)
@@ -82,7 +82,7 @@ class ParameterFirst(pmd.CountStep):
     ("marginalised", "twin"), [(False, Forgetful), (True, ParameterFirst)], ids=["given", "out"]
 )
 def test_ranks_of_the_truth_are_uniform(marginalised, twin):
-    """With a rate above each tree that is drawn given the counts, or marginalised of them."""
+    """With a rate above each tree that is drawn given the counts, or marginalised."""
     model, *truth = forest(np.random.default_rng(5))
     with model:
         of_counts = pmd.CountStep(

@@ -1,1 +1,1 @@
-"""Whether counts can be marginalised of a model's log-density one by one."""
+"""Whether a model's counts can be marginalised, one by one."""

@@ -72,7 +72,7 @@ def read_marginalised(
     parameters: Sequence[TensorVariable],
     counts: Sequence[TensorVariable],
 ) -> MarginalisedModel:
-    """Check that counts can be marginalised of the density that moves parameters.
+    """Check that counts can be marginalised where parameters are moved.
 
     Both are value variables.
 
