@@ -2,15 +2,17 @@
 
     python -m benchmarks.as_they_come                 all of them
     python -m benchmarks.as_they_come random_walk     some
+    python -m benchmarks.as_they_come --page docs/evidence/measured.md     all, as a table of a page
 
 Eight models from descriptions alone, neighbours of them, and those of `benchmarks.divergent` and
 `benchmarks.untuned`.
 """
 
+import argparse
 import json
 import logging
-import sys
 import warnings
+from pathlib import Path
 from time import perf_counter, process_time
 
 import arviz as az
@@ -23,6 +25,7 @@ from benchmarks import untuned
 from benchmarks.divergent import DIVERGENT
 from benchmarks.neighbours import NEIGHBOURS
 from benchmarks.untuned import noisy
+from examples._markdown import fill_file, table
 
 
 def five_answers(n=400):
@@ -174,13 +177,28 @@ def areas_by_steps():
     return areas_by_time(by_steps=True)
 
 
+def rows_counted():
+    """Count the people of `rows_of_a_table`, who by default are drawn one by one."""
+    return pmd.tabulate(untuned.rows_of_a_table())
+
+
 MODELS = {
     x.__name__: x
     for x in (
         five_answers, group_means, mixture, ten_coefficients,
         three_histograms, random_walk, spline, areas_by_time, random_walk_by_steps, areas_by_steps,
+        rows_counted,
     )
 }  # fmt: skip
+
+
+SHOWN = ("effective draws", "R-hat", "divergences", "CPU seconds")
+HEADER = ("model", "slowest variable", *SHOWN)
+
+
+def row(found):
+    """A row of the table."""
+    return [f"`{found['model']}`", f"`{found['of']}`", *(str(found[key]) for key in SHOWN)]
 
 
 def sampled(name):
@@ -209,7 +227,18 @@ def sampled(name):
     }
 
 
-if __name__ == "__main__":
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="MODEL")
+    parser.add_argument("--page", type=Path)
+    given, rows = parser.parse_args(), []
     logging.getLogger("pymc").setLevel(logging.CRITICAL)
-    for each in sys.argv[1:] or [*MODELS, *NEIGHBOURS, *DIVERGENT, *untuned.UNTUNED]:
-        print(json.dumps(sampled(each)), flush=True)
+    for name in given.names or dict.fromkeys([*MODELS, *NEIGHBOURS, *DIVERGENT, *untuned.UNTUNED]):
+        found = sampled(name)
+        print(json.dumps(found), flush=True)
+        rows.append(row(found))
+    fill_file(given.page, {"as they come": table(HEADER, rows, words=2)})
+
+
+if __name__ == "__main__":
+    main()
