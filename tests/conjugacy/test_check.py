@@ -59,6 +59,15 @@ def test_one_that_is_read_wrongly_is_refused(tables, read_wrongly):
         check.check_conditional(replace(second, **wrong[read_wrongly]), point)
 
 
+@pytest.mark.parametrize("found", [np.inf, -np.inf, np.nan])
+def test_a_density_that_is_no_number_is_refused(tables, found):
+    _, (first, _) = tables
+    found = iter([found, 0.0])
+    family = replace(first.family, log_density=lambda *_: next(found))
+    with pytest.raises(NotConjugateError, match="conditional of 'p0' was read wrongly"):
+        check.check_conditional(replace(first, family=family), first.model.initial_point())
+
+
 def normal_values(spread, given=1.0, **options):
     """A mean of given spread, of two values that have a spread, too."""
     with pm.Model(**options) as model:
