@@ -1,14 +1,21 @@
 """The kernels of trees, compiled: machine code is kept on disk."""
 
+from typing import Any
+
 from pymc_dapper.backend.jit import kept_on_disk
 from pymc_dapper.counts.trees import downward, draws, messages, nodes, weights
 
-in_post_order = kept_on_disk(nodes.in_post_order)
-cut = kept_on_disk(nodes.cut)
-limit = kept_on_disk(weights.limit)
-ascend = kept_on_disk(messages.ascend)
-bound_neglected = kept_on_disk(messages.bound_neglected)
-descend = kept_on_disk(downward.descend)
-summarise = kept_on_disk(downward.summarise)
-draw_roots = kept_on_disk(draws.draw_roots)
-split_draws = kept_on_disk(draws.split_draws)
+KERNELS = {
+    kernel.py_func.__name__: kernel
+    for kernel in (
+        *(nodes.in_post_order, nodes.cut, weights.limit, messages.ascend, messages.bound_neglected),
+        *(downward.descend, downward.summarise, draws.draw_roots, draws.split_draws),
+    )
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Make a kernel when it's used: `CountStep` imports this also if its counts are on no tree."""
+    if name not in KERNELS:
+        raise AttributeError(name)
+    return kept_on_disk(KERNELS[name])
