@@ -30,7 +30,7 @@ def at_extremes(
     """Evaluate a statistic where all records have the same value.
 
     It is in terms of the view's random variables. The data sets have all records at one possible
-    value, or a whole table in one cell. None are returned if there are too many of them, or if the
+    value, or a whole table in one cell. Returns None if there are too many of them, or if the
     possible values aren't known.
     """
     rvs = view(view.model.values_to_rvs[value] for value in values)
