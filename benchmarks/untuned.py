@@ -297,6 +297,18 @@ def graphical_columns(n=2000):
     return pmd.microdata.graphical(pmd.Release(queries), n=n)
 
 
+def pairs_in_turn(n=2000, d=10, scale=10.0):
+    """Ten columns of two to five categories, by `regressions`, from all 45 pairs."""
+    rng = np.random.default_rng(24)
+    sizes = [2 + j % 4 for j in range(d)]
+    data = [rng.integers(k, size=n) for k in sizes]
+    noise, queries = pmd.GaussianMechanism(scale), []
+    for a, b in combinations(range(d), 2):
+        table = counted_in([data[a], data[b]], [sizes[a], sizes[b]])
+        queries.append(pmd.Query(f"{a}{b}", noisy(table, scale, rng), noise, (f"x{a}", f"x{b}")))
+    return pmd.microdata.regressions(pmd.Release(queries), n=n)
+
+
 def rounded_and_suppressed(n=800):
     """Columns, each given the one before, from pairs: rounded, or suppressed, or just noisy."""
     rng = np.random.default_rng(23)
@@ -326,6 +338,7 @@ UNTUNED = {
         regression_on_four, sums_by_region, zero_inflated, heavy_tails, chain_of_answers,
         conditional_tables, six_symptoms, rates_of_areas, answers_by_age, two_way, incomes,
         abilities, rows_of_a_table, uneven_columns, graphical_columns, rounded_and_suppressed,
+        pairs_in_turn,
     )
 }  # fmt: skip
 

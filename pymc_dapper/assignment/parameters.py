@@ -107,10 +107,11 @@ def _conjugate_blocks(
     for rv in rvs:
         tied.setdefault(frozenset(categories_of(readings.model, rv)), []).append(rv)
     alone = tied.pop(frozenset(), [])
-    weights = [found for each in tied.values() if (found := readings.conditionals(each, present))]
+    # In one step: its kernel is compiled once, in one function.
+    weights = [x for each in tied.values() for x in readings.conditionals(each, present)]
     single = {rv: found for rv in alone if (found := readings.conditionals([rv], present))}
     normal = [rv for rv in single if isinstance(rv.owner.op, NORMAL)]
-    blocks = [*weights, *(found for rv, found in single.items() if rv not in normal)]
+    blocks = [*[weights] * bool(weights), *(x for rv, x in single.items() if rv not in normal)]
     # Each may be linear in a mean without being so jointly: then they are drawn apart.
     joint = readings.conditionals(normal, present) or [x for rv in normal for x in single[rv]]
     for conditional in joint:

@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pymc import Model
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Variable
@@ -206,5 +207,9 @@ def _drawn(
     else:
         width = shapes[0][-1] if shapes[0] else 1
         rng, flat = Drawn(family.kernel, width)(rng, length, *(x.flatten() for x in parameters))
-    thetas = dict(zip(conditional.thetas, split(flat, shapes), strict=True))
+    if family.positive and len(shapes) > 1:  # one logarithm of all: most transforms are one
+        parts = [pt.exp(x) for x in split(pt.log(flat), shapes)]
+    else:
+        parts = split(flat, shapes)
+    thetas = dict(zip(conditional.thetas, parts, strict=True))
     return rng, rebuild(conditional.to_values, {**known, **thetas})

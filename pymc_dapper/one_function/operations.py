@@ -44,7 +44,9 @@ from pymc_dapper.one_function.values import (
     Index,
     Length,
     Value,
+    call,
     empty,
+    flattening,
     in_memory,
     loops,
     number_of,
@@ -283,7 +285,9 @@ def _reshape(op: Reshape, node: Apply, code: Code, inputs: list[Value]) -> Value
         own[old[0] if old else 0] = number_of(code, index, shape)
         return x.entry(own)
 
-    return view(x, shape, from_flat)
+    value = view(x, shape, from_flat)
+    value.run = x.run or ((x, NOTHING) if x.ndim == 1 else None)
+    return value
 
 
 def _number_at(vector: Value, k: int) -> Value:
@@ -307,6 +311,9 @@ def _flat(code: Code, x: Value) -> Value:
     def write(name: str, first: Index) -> None:
         if flat.stored is not None:
             Value.write(flat, name, first)
+            return
+        if x.stored is not None:
+            call(code, flattening(x.ndim), [name, x.stored], first)
             return
         with loops(code, x.shape) as index:
             entry = x.entry(index)
@@ -341,8 +348,12 @@ def _subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Value:
     x = inputs[0]
     if isinstance(op, AdvancedSubtensor):
         x.ready()
-    shape, origin = select(code, x.shape, _entries_of(op, node, inputs, 1))
-    return view(x, shape, lambda index: x.entry(origin(index)))
+    entries = _entries_of(op, node, inputs, 1)
+    shape, origin = select(code, x.shape, entries)
+    value = view(x, shape, lambda index: x.entry(origin(index)))
+    if x.ndim == len(entries) == 1 and isinstance(entries[0], slice) and entries[0].step is None:
+        value.run = x, origin([NOTHING])[0]
+    return value
 
 
 @written.register(IncSubtensor)

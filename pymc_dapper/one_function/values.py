@@ -68,6 +68,8 @@ class Value:
         """Name of the array, if there is one in memory."""
         self.is_copied = False
         """Whether entries are read from another array in memory, or are all the same number."""
+        self.run: tuple[Value, Term] | None = None
+        """A vector whose entries these are, one after the other, and the place of the first."""
         self.depth = 0
         """Through how many arrays an entry is worked out."""
 
@@ -103,16 +105,17 @@ class Value:
 
     def _stored(self) -> str:
         name = empty(self.code, self.shape, self.dtype)
-        self.write(name, [NOTHING] * self.ndim)
+        if self.ndim and self.run is not None and self.run[0].stored is not None:
+            vector, first = self.run
+            call(self.code, filling(self.ndim), [name, str(vector.stored)], [first])
+        else:
+            self.write(name, [NOTHING] * self.ndim)
         return name
 
     def write(self, name: str, first: Index) -> None:
         """Write all entries into an array, from an index on."""
         if self.stored is not None and self.ndim:
-            function = copying(self.ndim)
-            copy = self.code.refer("r", function, function.py_func.__source__)
-            at = ", ".join(f"np.int64({k.text})" for k in first)  # numba compiles for each literal
-            self.code.add(f"{copy}({name}, {self.stored}, {at})")
+            call(self.code, copying(self.ndim), [name, self.stored], first)
             return
         if self.small and (self.weight > FREE or not self.is_copied):
             with rows(self) as each:
@@ -171,20 +174,44 @@ def rows(x: Value) -> Iterator[list[list[Term]]]:
         yield [[*row, *last] for last in indices(x.shape[-1:])]
 
 
+def call(code: Code, function: Any, arrays: Sequence[str], numbers: Sequence[Term]) -> None:
+    """Call a function of arrays and whole numbers."""
+    name = code.refer("r", function, function.py_func.__source__)
+    at = [f"np.int64({k.text})" for k in numbers]  # numba compiles for each literal
+    code.add(f"{name}({', '.join([*arrays, *at])})")
+
+
 @cache
 def copying(ndim: int) -> Any:
     """Make a function that writes an array of so many axes into another, from an index on."""
-    axes = range(ndim)
-    at = ", ".join(f"i{k} + first{k}" for k in axes)
+    into = ", ".join(f"i{k} + first{k}" for k in range(ndim))
+    return _looping("copy", "x", [f"first{k}" for k in range(ndim)], ndim, f"into[{into}] = x[AT]")
+
+
+@cache
+def flattening(ndim: int) -> Any:
+    """Make a function that writes an array into a vector, from an index on."""
+    return _looping("flat", "x", ["k"], ndim, "into[k] = x[AT]", "k += 1")
+
+
+@cache
+def filling(ndim: int) -> Any:
+    """Make a function that writes an array's entries, which are in a vector from an index on."""
+    return _looping("fill", "into", ["k"], ndim, "into[AT] = x[k]", "k += 1")
+
+
+def _looping(name: str, over: str, numbers: Sequence[str], ndim: int, *lines: str) -> Any:
+    """Make a function of loops over all entries of an array."""
+    at, inner = ", ".join(f"i{k}" for k in range(ndim)), " " * (ndim + 1)
     source = "\n".join(
         [
-            f"def repeated_copy(into, x, {', '.join(f'first{k}' for k in axes)}):",
-            *(f"{' ' * (k + 1)}for i{k} in range(x.shape[{k}]):" for k in axes),
-            f"{' ' * (ndim + 1)}into[{at}] = x[{', '.join(f'i{k}' for k in axes)}]",
+            f"def repeated_{name}(into, x, {', '.join(numbers)}):",
+            *(f"{' ' * (k + 1)}for i{k} in range({over}.shape[{k}]):" for k in range(ndim)),
+            *(inner + line.replace("AT", at) for line in lines),
         ]
     )
-    copy = compile_numba_function_src(source, "repeated_copy", {"__name__": __name__})
-    return numba_njit(copy)
+    function = compile_numba_function_src(source, f"repeated_{name}", {"__name__": __name__})
+    return numba_njit(function)
 
 
 def indices(shape: Sequence[Length]) -> list[list[Term]]:

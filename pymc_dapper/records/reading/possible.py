@@ -12,13 +12,14 @@ from typing import NamedTuple
 import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
 from pytensor.graph import Op, Variable, ancestors
-from pytensor.tensor.random.basic import DirichletRV
+from pytensor.tensor.random.basic import CategoricalRV, DirichletRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER, Bounds, always_true, bounds_of
 from pymc_dapper.graphs.checks import checks_of_records, localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.prior import all_entries
+from pymc_dapper.graphs.products import lookups_of
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
 from pymc_dapper.graphs.view import ModelView
 from pymc_dapper.plausibility.support import bounds_by_support
@@ -70,6 +71,10 @@ def read_possible(
         table = table_of_probabilities(rv)
         if table is not None and isinstance(getattr(table.owner, "op", None), DirichletRV):
             continue  # each of its rows sums to one
+        if _is_drawn_by_products(view, rv, record, known):
+            parameters_of[rv] = pt.ge(record, 0)
+            conditions.append(parameters_of[rv])
+            continue
         valid = []
         for condition in checks_of_records(log_prior, records):
             if always_true(condition, known):
@@ -83,6 +88,21 @@ def read_possible(
             conditions.append(parameters_of[rv])
     whole = reduce(pt.and_, conditions) if conditions else None
     return Possible(whole, parameters_of)
+
+
+def _is_drawn_by_products(
+    view: ModelView,
+    rv: TensorVariable,
+    record: TensorVariable,
+    known: Mapping[Variable, Bounds],
+) -> bool:
+    """Whether a category is drawn by products of tables: -1 where they aren't probabilities."""
+    if not isinstance(rv.owner.op, CategoricalRV):
+        return False
+    [p] = view.at_values(rv.owner.op.dist_params(rv.owner))
+    lookups = lookups_of(p, record.type.shape)
+    bounds = [bounds_of(lookup.table, known) for lookup in lookups]
+    return bool(lookups) and all(x is not None and x.low >= 0 for x in bounds)
 
 
 def bounds_of_record(rv: TensorVariable) -> Bounds:
