@@ -16,7 +16,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
-from pymc_dapper.kernels.products import choose_by_products
+from pymc_dapper.kernels.products import OUT_OF_RANGE, choose_by_products
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +105,15 @@ def rows_looked_up(
 ) -> np.ndarray:
     """Return the rows that n entries look up in each table, (number of tables, n), by NumPy.
 
-    Rows of all tables are numbered. Arguments are those of the kernel `row_of`.
+    Rows of all tables are numbered. Arguments and errors are those of the kernel `row_of`.
     """
     ends, start, found = np.cumsum(axes), 0, []
     for first, last in zip([0, *ends[:-1]], ends, strict=True):
         rows, size = np.zeros(n, dtype=np.int64), 1
         for at, length in zip(indices.reshape(-1, n)[first:last], lengths[first:last], strict=True):
-            rows, size = rows * length + np.arange(length)[at], size * length
+            if at.min(initial=0) < -length or at.max(initial=0) >= length:
+                raise IndexError(OUT_OF_RANGE)
+            rows, size = rows * length + at % length, size * length
         found.append(start + rows)
         start += size
     return np.array(found)

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+OUT_OF_RANGE = "an index in the data, or of a record, is out of range"
+
 
 @njit
 def row_of(
@@ -32,7 +34,7 @@ def row_of(
         if at < 0:
             at += lengths[k]
         if at < 0 or at >= lengths[k]:
-            raise IndexError("an index in the data, or of a record, is out of range")
+            raise IndexError(OUT_OF_RANGE)
         row = row * lengths[k] + at
     return row
 

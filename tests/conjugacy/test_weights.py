@@ -156,7 +156,9 @@ def test_data_out_of_range_are_refused(name, value, told, how):
         with pytest.raises(NotConjugateError, match=f"{told} in the data.* is out of range"):
             ConjugateStep(model.free_RVs)
         step.setup_chain(np.random.default_rng(1), 0, 1)
-        with pytest.raises(AssertionError, match=f"{told} in the data.* is out of range"):
+        with pytest.raises(
+            (AssertionError, IndexError), match=f"{told} in the data.* is out of range"
+        ):
             step.step(model.initial_point())
 
 
@@ -171,7 +173,7 @@ def test_weights_of_people_behind_a_release_are_drawn_from_their_conditional():
             "table", pmd.statistics.joint_counts([a, b], [2, 2]), released=np.full((2, 2), 7.5)
         )
         steps = pmd.assign_steps([a, b], progressbar=False)
-    assert [type(x).__name__ for x in steps] == ["DapperStep", *["ConjugateStep"] * 2]
+    assert [type(x).__name__ for x in steps] == ["DapperStep", "ConjugateStep"]
 
 
 @pytest.mark.usefixtures("uncompiled")

@@ -339,6 +339,18 @@ def graphs(
         cube.reshape((2, 12))[:, ::5],
         v[:1].reshape(()),
     )
+    flat = pt.exp(pt.concatenate([v, x.flatten(), wide.flatten(), cube.flatten()]))
+    add(
+        "flat and back",
+        flat,
+        flat[5:20].reshape((5, 3)),
+        flat[20:-24].reshape((12, 20)),
+        flat[20:][-24:].reshape((2, 3, 4)),
+        flat[2:42].reshape((5, 8)).T,
+        flat[1:81:2].reshape((5, 8)),
+        flat[::-1][:40].reshape((5, 8)),
+        wide.flatten()[40:80].reshape((2, 20)),
+    )
     add(
         "alloc",
         pt.zeros(4),

@@ -217,3 +217,17 @@ def spread_by_switch():
 def test_parameters_that_are_always_valid_are_not_checked(build):
     # So that their sweeps cost what they did.
     assert read(build).possible is None
+
+
+def test_a_category_by_products_is_impossible_where_they_are_no_probabilities():
+    """Its draw is -1 there."""
+
+    def build():
+        w, v = pm.Exponential("w", 1, shape=2), pm.Exponential("v", 1, shape=(2, 2))
+        x = pm.Categorical("x", w / w.sum(), shape=N)
+        products = w * v[x]
+        return [x, pm.Categorical("y", products / products.sum(axis=1, keepdims=True), shape=N)]
+
+    reading, x = read(build), np.arange(N) % 2
+    given = dict(zip(reading.records, (x, np.where(x, -1, 1)), strict=True))
+    assert reading.possible.eval(given, **IN_PYTHON).tolist() == (x == 0).tolist()
