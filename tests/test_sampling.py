@@ -468,6 +468,11 @@ def test_hierarchies_are_told_how_to_be_written_if_nuts_diverges_or_mixes_slowly
     assert (of_series in caplog.text) == bool(slow or diverged)
     assert (f"{how} The law of 'of_group' depends on 'tau'" in caplog.text) == bool(diverged)
     assert ("pt.cumsum(scale * z)" in caplog.text) == bool(slow or diverged)
+    caplog.clear()  # another way to write records would be no help, and the model be refused
+    of_records = DataTree.from_dict(found), model, True, [model["of_group"]]
+    _tell_of_hierarchies(*of_records)
+    assert "'of_group'" not in caplog.text
+    assert (of_series in caplog.text) == bool(slow or diverged)
 
 
 def test_without_nuts_nothing_is_said_of_hierarchies(caplog):
