@@ -1,7 +1,7 @@
 """Sampling with the steps that a user wants."""
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -230,9 +230,7 @@ def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
     return bool((still & outside.any(axis=1)).any())
 
 
-def _tell_of_hierarchies(
-    result: DataTree, model: pm.Model, checked: bool, records: Collection[Variable] = ()
-) -> None:
+def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool, records: Any) -> None:
     """Log which variables to write in other coordinates, if NUTS diverged or chains mix slowly.
 
     Not the records: ``InterweaveStep`` moves these with their noise held fixed as they are.
