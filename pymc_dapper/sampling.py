@@ -230,13 +230,16 @@ def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
     return bool((still & outside.any(axis=1)).any())
 
 
-def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool) -> None:
-    """Log which variables to write in other coordinates, if NUTS diverged or chains mix slowly."""
+def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool, records: Any) -> None:
+    """Log which variables to write in other coordinates, if NUTS diverged or chains mix slowly.
+
+    Not the records: ``InterweaveStep`` moves these with their noise held fixed as they are.
+    """
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
     if "diverging" not in stats:
         return
     number, (n_chains, n_draws) = int(stats["diverging"].sum()), stats["diverging"].shape[:2]
-    continuous = [rv for rv in model.free_RVs if rv.dtype.startswith("float")]
+    continuous = [x for x in model.free_RVs if x.dtype.startswith("float") and x not in records]
     for kinds, remedy in REMEDIES.items():
         followers, movers = find_hierarchy(model, continuous, kinds)
         names = [rv.name for rv in movers]
@@ -417,7 +420,7 @@ def sample(
     with telling_why("pm.sample", sampled.free_RVs), each_warning_once():
         result = once_more_without(sampling)
     if isinstance(result, DataTree):
-        _tell_of_hierarchies(result, sampled, checked)
+        _tell_of_hierarchies(result, sampled, checked, latent.records)
         _check_chains(result, sampled, checked)
         result.attrs[ATTRIBUTE] = budgets_of_releases(model, _factors(steps, tables)).to_json()
     return result

@@ -462,16 +462,22 @@ def test_hierarchies_are_told_how_to_be_written_if_nuts_diverges_or_mixes_slowly
         "sample_stats": Dataset({"diverging": (DIMS, np.arange(800).reshape(2, 400) < diverged)}),
     }
     with caplog.at_level("WARNING", logger="pymc.dapper"):
-        _tell_of_hierarchies(DataTree.from_dict(found), model, checked=True)
+        _tell_of_hierarchies(DataTree.from_dict(found), model, checked=True, records=[])
     how = "NUTS diverged in 3 draws." if diverged else "Chains mix slowly."
     of_series = f"{how} The law of 'walk', 'series' depends on 'spread'"
     assert (of_series in caplog.text) == bool(slow or diverged)
     assert (f"{how} The law of 'of_group' depends on 'tau'" in caplog.text) == bool(diverged)
     assert ("pt.cumsum(scale * z)" in caplog.text) == bool(slow or diverged)
+    caplog.clear()  # another way to write records would be no help, and the model be refused
+    of_records = DataTree.from_dict(found), model, True, [model["of_group"]]
+    _tell_of_hierarchies(*of_records)
+    assert "'of_group'" not in caplog.text
+    assert (of_series in caplog.text) == bool(slow or diverged)
 
 
 def test_without_nuts_nothing_is_said_of_hierarchies(caplog):
     with pm.Model() as model:
         pm.Normal("of_group", 0, pm.HalfNormal("tau"), shape=3)
-    _tell_of_hierarchies(DataTree.from_dict({"sample_stats": Dataset()}), model, checked=True)
+    empty = DataTree.from_dict({"sample_stats": Dataset()})
+    _tell_of_hierarchies(empty, model, checked=True, records=[])
     assert not caplog.text

@@ -180,9 +180,9 @@ def _by_moments(
         df = np.asarray((m - 1) * (1 + sign * within / between) ** 2)
     if np.any(df < 1):
         warnings.warn(
-            f"{_which(df < 1)} differ between the sets by hardly more than their variances alone "
-            f"would explain: their intervals are far too wide. Make more sets (there are {m}), or "
-            "larger ones (n=...)",
+            f"the intervals are far too wide: there are few sets, or {_which(df < 1)} differ "
+            f"between them by hardly more than their variances alone would explain. Make more sets "
+            f"(there are {m}), or larger ones (n=...)",
             stacklevel=3,
         )
     return variance, df

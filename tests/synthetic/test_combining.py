@@ -116,6 +116,8 @@ def test_less_than_one_degree_of_freedom_is_told():
     with pytest.warns(UserWarning, match=r"1 of 2 parameters \(the first is \[0\]\)"):
         wide = combine(q, [[1.25, 0.1]] * 3)
     assert np.diff(wide.interval()[0]) > 1e6 * np.diff(wide.interval()[1])
+    with pytest.warns(UserWarning, match="there are few sets, or the estimates differ"):
+        combine([0.0, 9.0], [1e-4, 1e-4])
 
 
 @pytest.mark.parametrize(
