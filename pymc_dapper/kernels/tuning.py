@@ -1,7 +1,8 @@
 """How many moves or sweeps an iteration makes: the one rule of all tuning.
 
 The numbers of moves and sweeps are those with the most effective draws of the slowest parameter per
-cost. The second half of tuning measures how much autocorrelation of the parameters each kind of
+cost. If others have nearly as many, the numbers with most per iteration are taken: what is measured
+doesn't tell them apart, and users see iterations. The second half of tuning measures how much autocorrelation of the parameters each kind of
 move leaves. The autocorrelation of an iteration is the product over kinds. Autocorrelations below
 their standard error are set to it, so that chance doesn't decide. A cost is a number of operations,
 counted and not timed, so a seed gives the same draws. Moves of a kind begin only if an
@@ -14,6 +15,10 @@ from pymc_dapper.kernels.effective_draws import memory
 
 SLOW = 2.0
 """A longer autocorrelation time, in iterations, counts as a long memory."""
+
+NEARLY = 0.9
+"""Of choices with at least this share of the best one's effective draws per cost, the one with most
+per iteration is taken."""
 
 # In nanoseconds of the machine on which `benchmarks/move_costs.py` was run last.
 REST, REST_OF_PARAMETER, REST_OF_ENTRY = 150_000.0, 100_000.0, 100.0
@@ -28,7 +33,7 @@ def cost_of_the_rest(n_entries: int, n_parameters: int) -> float:
 
 
 def best(left: np.ndarray, costs: np.ndarray, n: int) -> tuple[int, ...]:
-    """Choose what has the most effective draws of the slowest parameter per cost.
+    """Choose what has the most effective draws of the slowest parameter per cost, or nearly so.
 
     With autocorrelation r, n draws are worth n (1 - r) / (1 + r).
 
@@ -47,7 +52,9 @@ def best(left: np.ndarray, costs: np.ndarray, n: int) -> tuple[int, ...]:
         The indices of the best.
     """
     slowest = np.clip(left, 1 / np.sqrt(n), 1 - 1e-6).max(axis=-1)
-    chosen = np.argmax((1 - slowest) / (1 + slowest) / costs)
+    worth = (1 - slowest) / (1 + slowest)
+    per_cost = worth / costs
+    chosen = np.argmax(np.where(per_cost >= NEARLY * per_cost.max(), worth, 0.0))
     return tuple(int(k) for k in np.unravel_index(chosen, slowest.shape))
 
 
