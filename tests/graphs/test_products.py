@@ -85,9 +85,9 @@ def test_a_function_that_all_tables_are_of_is_applied_once():
 
 
 def test_rows_of_all_tables_are_numbered():
-    rows = rows_looked_up(INDICES.ravel(), LENGTHS, AXES, 5)
+    rows = rows_looked_up(5, INDICES.ravel(), LENGTHS, AXES)
     np.testing.assert_array_equal(rows[0], 0)
     np.testing.assert_array_equal(rows[1], 1 + INDICES[0] % 2)
     np.testing.assert_array_equal(rows[2], 3 + INDICES[1] % 2 * 4 + INDICES[2] % 4)
     with pytest.raises(IndexError, match="out of range"):
-        rows_looked_up(INDICES.ravel() + 1, LENGTHS, AXES, 5)
+        rows_looked_up(5, INDICES.ravel() + 1, LENGTHS, AXES)
