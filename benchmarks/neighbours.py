@@ -242,11 +242,91 @@ def nested_rates(regions=6, counties=8, scale=4.0):
     return model
 
 
+def covariates_with_covariance(n=300, scale=0.8):
+    """A regression on four correlated private covariates, from noisy clamped cross products."""
+    rng = np.random.default_rng(56)
+    factor = np.array([[1, 0, 0, 0], [0.5, 1, 0, 0], [0.2, 0.3, 1, 0], [0, 0.1, 0.4, 1]])
+    covariance = factor @ factor.T
+    sd = np.sqrt(np.diag(covariance))
+    data = rng.multivariate_normal(np.zeros(4), covariance / np.outer(sd, sd), n)
+    y = 0.3 + data @ [1.0, -0.5, 0.0, 0.7] + rng.normal(0, 0.8, n)
+    mechanism, clamp = pmd.LaplaceMechanism(scale), (-5, 5)
+    released = pmd.statistics.regression(data, y, clamp=clamp).value
+    with pm.Model() as model:
+        deviations = pm.HalfNormal.dist(2, shape=4)
+        chol, _, _ = pm.LKJCholeskyCov("chol", n=4, eta=2, sd_dist=deviations)
+        mu, intercept = pm.Normal("mu", 0, 1, shape=4), pm.Normal("intercept", 0, 2)
+        beta, sigma = pm.Normal("beta", 0, 2, shape=4), pm.HalfNormal("sigma", 2)
+        x = pm.MvNormal("x", mu, chol=chol, shape=(n, 4))
+        outcome = pm.Normal("outcome", intercept + x @ beta, sigma, shape=n)
+        statistic = pmd.statistics.regression(x, outcome, clamp=clamp).value
+        noise = rng.laplace(0, scale, released.shape)
+        mechanism.potential("privacy", statistic, released=released + noise)
+    return model
+
+
+def answers_with_slopes(n=800, k=4):
+    """Four randomised answers a person: logits in a public covariate, slopes of a common law."""
+    rng = np.random.default_rng(57)
+    age = rng.normal(size=n)
+    logit = np.array([-1, 0, 0.5, -0.5]) + age[:, None] * [0.5, 0.8, 0.2, 0.6]
+    truth = rng.random((n, k)) < 1 / (1 + np.exp(-logit))
+    answers = (truth ^ (rng.random((n, k)) < 0.25)).astype(int)
+    with pm.Model() as model:
+        mean, spread = pm.Normal("mean", 0, 1), pm.HalfNormal("spread", 0.5)
+        level, slope = (
+            pm.Normal("level", 0, 1.5, shape=k),
+            pm.Normal("slope", mean, spread, shape=k),
+        )
+        x = pm.Bernoulli("x", logit_p=level + age[:, None] * slope, shape=(n, k))
+        pmd.RandomizedResponse(0.75, categories=2).observe("answers", x, released=answers)
+    return model
+
+
+def wages_by_job(n=400, scale=20.0):
+    """Jobs, visits that nothing links to them, and wages by job: noisy counts and clamped sums."""
+    rng = np.random.default_rng(58)
+    jobs, visits = rng.choice(4, n, p=[0.4, 0.3, 0.2, 0.1]), rng.poisson(2.5, n).clip(0, 10)
+    wages = rng.normal(np.arange(2.0, 6.0)[jobs], 1).clip(0, 8)
+    few, many = pmd.LaplaceMechanism(scale / 4), pmd.LaplaceMechanism(scale)
+
+    def published(value, noise=scale):
+        return value + rng.laplace(0, noise, np.shape(value))
+
+    with pm.Model() as model:
+        p, rate = pm.Dirichlet("p", np.ones(4)), pm.Gamma("rate", 2, 1)
+        mu, sigma = pm.Normal("mu", 3, 2, shape=4), pm.HalfNormal("sigma", 2)
+        job, visit = pm.Categorical("job", p, shape=n), pm.Poisson("visit", rate, shape=n)
+        inside = pt.clip(pm.Normal("wage", mu[job], sigma, shape=n), 0, 8)
+        released = published(np.bincount(jobs, minlength=4), scale / 4)
+        few.potential("jobs", pmd.statistics.counts(job, 4), released=released)
+        many.potential("visits", pt.clip(visit, 0, 10).sum(), released=published(visits.sum()))
+        released = published(np.bincount(jobs, wages, 4))
+        many.potential("wages", pt.zeros(4)[job].inc(inside), released=released)
+        many.potential("squares", (inside**2).sum(), released=published((wages**2).sum()))
+    return model
+
+
+def totals_of_items(n=150, items=8, scale=1.5):
+    """Abilities and difficulties, from each pupil's noisy total and each item's."""
+    rng = np.random.default_rng(59)
+    able, hard = rng.normal(0, 1.2, n), np.linspace(-1.5, 1.5, items)
+    right = rng.random((n, items)) < 1 / (1 + np.exp(hard - able[:, None]))
+    with pm.Model() as model:
+        spread, difficulty = pm.HalfNormal("spread", 2), pm.Normal("difficulty", 0, 2, shape=items)
+        ability = pm.Normal("ability", 0, spread, shape=n)
+        answer = pm.Bernoulli("answer", logit_p=ability[:, None] - difficulty, shape=(n, items))
+        _published("of_pupils", answer.sum(axis=1), right.sum(axis=1), scale, rng)
+        _published("of_items", answer.sum(axis=0), right.sum(axis=0), 3 * scale, rng)
+    return model
+
+
 NEIGHBOURS = {
     x.__name__: x
     for x in (
         walk_precise, walk_with_drift, walks_of_two_scales, two_walks, steps_by_hand, long_ar,
         ar_of_two_lags, walk_of_t_steps, many_rates, mixed_rates, four_histograms, two_columns,
-        level_and_walk, crossed_rates, nested_rates,
+        level_and_walk, crossed_rates, nested_rates, covariates_with_covariance,
+        answers_with_slopes, wages_by_job, totals_of_items,
     )
 }  # fmt: skip
