@@ -101,6 +101,7 @@ def _fill(op: AdvancedIncSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
         # Values have the last axes of what the indices pick.
         before = ndim + buffer.type.ndim - len(advanced) - values.type.ndim
         value_role = Rows(before + value_role.axis, value_role.records)
+    found: list[Role] = [value_role, *([by_index] if by_index else [])]
 
     # buffer[0, 1, ..., n - 1 | columns chosen by each record] = values
     identity = [
@@ -111,35 +112,28 @@ def _fill(op: AdvancedIncSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
         and _is_identity(indices[k], length)
     ]
     if not identity and len(advanced) == len(indices) and isinstance(buffer_role, Fixed):
-        return [_accumulate(op, node, indices, by_index, value_role)]
+        return [_accumulate(op, node, indices, found)]
     if len(identity) != 1 or len(advanced) != len(indices) or advanced[0] != 0:
         raise mixes(node, "fills in some of the records")
     [axis] = identity
-    in_order = _pick(node, pt.arange(buffer.type.shape[axis]), indices[axis], 1)
-    found = [in_order, *([by_index] if by_index else [])]
-    if isinstance(value_role, Rows):
-        found.append(value_role)
+    found.append(_pick(node, pt.arange(buffer.type.shape[axis]), indices[axis], 1))
     if isinstance(buffer_role, Rows):
         found.append(Rows(buffer_role.axis - axis, buffer_role.records))
     return [Rows(axis, common_rows(node, found).records)]
 
 
 def _accumulate(
-    op: AdvancedIncSubtensor,
-    node: Apply,
-    indices: Sequence[TensorVariable],
-    by_index: Rows | None,
-    value: Role,
+    op: AdvancedIncSubtensor, node: Apply, indices: Sequence[TensorVariable], found: Sequence[Role]
 ) -> SumOverRecords:
     """Add each record's value to the entry of the buffer at its indices."""
     buffer, values, *_ = node.inputs
     n_indices, ndim = len(indices), buffer.type.ndim
     values = pt.atleast_Nd(values, n=1 + ndim - n_indices)
-    rows = common_rows(node, [r for r in (by_index, value) if isinstance(r, Rows)])
+    rows = common_rows(node, found)
     once = op.set_instead_of_inc or op.ignore_duplicates
     if once or any(index.type.ndim != 1 for index in indices) or rows.axis != 0:
         raise mixes(node, "fills in some of the records")
-    of_each = [*indices, values] if isinstance(value, Rows) else indices
+    of_each = [*indices, values] if isinstance(found[0], Rows) else indices
     if len({x.type.shape[0] == 1 for x in of_each}) > 1:
         raise mixes(node, "repeats the only record")
     at = []

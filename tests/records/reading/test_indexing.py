@@ -26,7 +26,8 @@ def order_of(role):
 
 Y = pt.vector("y", shape=(N,))
 PAIRS = pt.lmatrix("pairs").type.clone(shape=(1, N))("pairs")
-ROWS = {X: Rows(0), K: Rows(0), Y: Rows(0), PAIRS: Rows(1)}
+ACROSS = pt.matrix("across", shape=(N, N))
+ROWS = {X: Rows(0), K: Rows(0), Y: Rows(0), PAIRS: Rows(1), ACROSS: Rows(1)}
 RNG = np.random.default_rng(0)
 
 
@@ -90,7 +91,8 @@ def test_what_is_added_at_several_indices_is_a_sum(filled):
     """Also from the end, of values of each record, and of rows of values."""
     role = role_of(filled, ROWS)
     assert isinstance(role, SumOverRecords)
-    at = {X: RNG.normal(size=(N, 3)), Y: RNG.normal(size=N), K: np.array([0, 2, -1, 0])}
+    x = RNG.integers(9, size=(N, 4)).astype(float)
+    at = {X: x[:, :3], Y: x[:, 3], K: np.array([0, 2, -1, 0])}
     terms, offset, expected = (
         pt.as_tensor(x).eval(at, mode="FAST_COMPILE", on_unused_input="ignore")
         for x in (role.contributions, 0 if role.offset is None else role.offset, filled)
@@ -100,7 +102,7 @@ def test_what_is_added_at_several_indices_is_a_sum(filled):
     others = {x: np.concatenate([values[:1], values[::-1][:3]]) for x, values in at.items()}
     first = role.contributions.eval(others, mode="FAST_COMPILE", on_unused_input="ignore")[0]
     np.testing.assert_array_equal(first, terms[0])
-    np.testing.assert_allclose(terms.sum(axis=0) + offset, expected, rtol=1e-15, atol=1e-15)
+    np.testing.assert_array_equal(terms.sum(axis=0) + offset, expected)
 
 
 def test_what_lies_outside_is_added_nowhere():
@@ -119,12 +121,22 @@ def test_what_lies_outside_is_added_nowhere():
         pt.inc_subtensor(pt.zeros((2, 3))[PLACES, K], 1.0, ignore_duplicates=True),
         pt.zeros((2, 3))[PLACES[:, None], PAIRS].inc(1.0),
         pt.zeros((3, 4))[PLACES].inc(Y),
+        pt.zeros((4, 4))[np.arange(4)].inc(Y),
+        pt.zeros((3, 4))[PLACES].inc(ACROSS),
         pt.zeros((2, 3))[PLACES, ONE].inc(1.0),
         pt.zeros((2, 3))[1:, K].inc(1.0),
     ],
     ids=[
         *("by the value of each", "set", "some of more rows", "set at several indices"),
-        *("each place once", "all pairs", "across records", "the only one", "slice"),
+        *(
+            "each place once",
+            "all pairs",
+            "across records",
+            "across, in order",
+            "on the last axis",
+            "the only one",
+            "slice",
+        ),
     ],
 )
 def test_indexing_that_mixes_records_is_reported(picked):
