@@ -55,7 +55,7 @@ def log_density(
     """Log-density of weights, up to a constant; arguments as those of `draw_looked_up`."""
     table = theta.reshape(-1, offsets.shape[-1])
     products = offsets * np.ones((len(chosen), 1))
-    for rows in rows_looked_up(*lookups, len(chosen)):
+    for rows in rows_looked_up(len(chosen), *lookups):
         products *= table[rows]
     there = chosen >= 0
     taken = products[np.flatnonzero(there), chosen[there]]
@@ -68,7 +68,7 @@ def _draw(
     chosen: np.ndarray, offsets: np.ndarray, *lookups: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """Draw from the prior: values at which the density is compared with the model's."""
-    rows_looked_up(*lookups, len(chosen))  # it refuses an index out of range
+    rows_looked_up(len(chosen), *lookups)  # it refuses an index out of range
     return np.maximum(rng.gamma(shapes, 1 / rates), 1e-3)
 
 

@@ -1,22 +1,20 @@
 """Probabilities that are products of tables, looked up entry by entry, and divided by their sum."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph import Apply, Variable
+from pytensor.graph import Apply, Op, Variable
 from pytensor.graph.basic import equal_computations
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
 from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.in_python import KernelOp
-from pymc_dapper.backend.numba_ops import compiles, numba_njit
-from pymc_dapper.kernels.products import OUT_OF_RANGE, choose_by_products
+from pymc_dapper.kernels.products import OUT_OF_RANGE
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +99,7 @@ def joined(parts: Sequence[TensorVariable]) -> TensorVariable:
 
 
 def rows_looked_up(
-    indices: np.ndarray, lengths: np.ndarray, axes: np.ndarray, n: int
+    n: int, indices: np.ndarray, lengths: np.ndarray, axes: np.ndarray
 ) -> np.ndarray:
     """Return the rows that n entries look up in each table, (number of tables, n), by NumPy.
 
@@ -130,10 +128,19 @@ def flat_lookups(lookups: Sequence[Lookup]) -> list[TensorVariable]:
     ]
 
 
-class ChosenByProducts(KernelOp):
-    """Categories chosen by uniform numbers, see :func:`choose_by_products`."""
+class ChosenByProducts(Op):
+    """Categories chosen by uniform numbers, as the kernel `choose_by_products` does it.
+
+    Parameters
+    ----------
+    size : int
+        Number of categories.
+    """
 
     __props__ = ("size",)
+
+    def __init__(self, size: int):
+        self.size = size
 
     def make_node(self, u: Variable, *inputs: Variable) -> Apply:
         """Apply to uniform numbers, tables and look-ups."""
@@ -142,22 +149,11 @@ class ChosenByProducts(KernelOp):
     def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
         """Choose in NumPy, for all entries at once."""
         u, weights, *lookups = inputs
-        rows = weights.reshape(-1, self.size)[rows_looked_up(*lookups, len(u))]
+        rows = weights.reshape(-1, self.size)[rows_looked_up(len(u), *lookups)]
         cumulated = np.cumsum(rows.prod(axis=0), axis=1)
         total = cumulated[:, -1]
         chosen = ((u * total)[:, None] >= cumulated[:, :-1]).sum(axis=1)
         output_storage[0][0] = np.where((total > 0) & np.isfinite(total), chosen, -1)
-
-
-@compiles(ChosenByProducts)
-def _chosen_by_products(op: ChosenByProducts) -> Callable:
-    size = op.size
-
-    @numba_njit
-    def chosen(u, weights, indices, lengths, axes):  # type: ignore[no-untyped-def]
-        return choose_by_products(size, u, weights, indices, lengths, axes)
-
-    return chosen
 
 
 def chosen_by_products(u: TensorVariable, p: TensorVariable) -> TensorVariable | None:

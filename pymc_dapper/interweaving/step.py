@@ -124,8 +124,8 @@ class InterweaveStep(Step):
     in tuning, and frozen after it (Nishihara et al. 2014). Tuning also chooses the numbers of moves
     in an iteration, 0 to 16 with the noise held fixed, and as many affine group moves of the
     records and of their noise: those that give the most effective draws of the slowest parameter
-    per operation. Operations are counted, not timed. Affine group moves need 160 iterations of
-    tuning or more.
+    per operation, or nearly so. Operations are counted, not timed. Affine group moves need 160
+    iterations of tuning or more.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn before
     each iteration. Absent records have noise, too: use the step after a :class:`DapperStep` that

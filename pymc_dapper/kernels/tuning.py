@@ -1,11 +1,13 @@
 """How many moves or sweeps an iteration makes: the one rule of all tuning.
 
 The numbers of moves and sweeps are those with the most effective draws of the slowest parameter per
-cost. The second half of tuning measures how much autocorrelation of the parameters each kind of
-move leaves. The autocorrelation of an iteration is the product over kinds. Autocorrelations below
-their standard error are set to it, so that chance doesn't decide. A cost is a number of operations,
-counted and not timed, so a seed gives the same draws. Moves of a kind begin only if an
-autocorrelation time of more than two iterations is measured.
+cost. Of numbers that are nearly as good (90 %), those with nearly the most effective draws per
+iteration are taken: what is measured hardly tells them apart, and users see iterations. The second
+half of tuning measures how much autocorrelation of the parameters each kind of move leaves. The
+autocorrelation of an iteration is the product over kinds. Autocorrelations below their standard
+error are set to it, so that chance doesn't decide. A cost is a number of operations, counted and
+not timed, so a seed gives the same draws. Moves of a kind begin only if an autocorrelation time of
+more than two iterations is measured.
 """
 
 import numpy as np
@@ -14,6 +16,10 @@ from pymc_dapper.kernels.effective_draws import memory
 
 SLOW = 2.0
 """A longer autocorrelation time, in iterations, counts as a long memory."""
+
+NEARLY = 0.9
+"""Choices of at least this share of the best one's effective draws per cost are nearly as good. Of
+these, the best with at least this share of the most effective draws per iteration is taken."""
 
 # In nanoseconds of the machine on which `benchmarks/move_costs.py` was run last.
 REST, REST_OF_PARAMETER, REST_OF_ENTRY = 150_000.0, 100_000.0, 100.0
@@ -28,7 +34,7 @@ def cost_of_the_rest(n_entries: int, n_parameters: int) -> float:
 
 
 def best(left: np.ndarray, costs: np.ndarray, n: int) -> tuple[int, ...]:
-    """Choose what has the most effective draws of the slowest parameter per cost.
+    """Choose what has the most effective draws of the slowest parameter per cost, or nearly so.
 
     With autocorrelation r, n draws are worth n (1 - r) / (1 + r).
 
@@ -47,7 +53,11 @@ def best(left: np.ndarray, costs: np.ndarray, n: int) -> tuple[int, ...]:
         The indices of the best.
     """
     slowest = np.clip(left, 1 / np.sqrt(n), 1 - 1e-6).max(axis=-1)
-    chosen = np.argmax((1 - slowest) / (1 + slowest) / costs)
+    worth = (1 - slowest) / (1 + slowest)
+    per_cost = worth / costs
+    good = per_cost >= NEARLY * per_cost.max()
+    enough = worth >= NEARLY * worth[good].max()
+    chosen = np.argmax(np.where(good & enough, per_cost, 0.0))
     return tuple(int(k) for k in np.unravel_index(chosen, slowest.shape))
 
 

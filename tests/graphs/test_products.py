@@ -12,7 +12,7 @@ from pymc_dapper.graphs.products import ChosenByProducts, joined, lookups_of, ro
 from tests.kernels.test_products import AXES, INDICES, LENGTHS
 
 N = 40
-I, J = np.arange(N) % 2 - 1, np.arange(N) % 4
+FIRST, SECOND = np.arange(N) % 2 - 1, np.arange(N) % 4
 IN_PYTHON = {"mode": "FAST_COMPILE"}
 
 
@@ -25,11 +25,11 @@ def normalised(products):
 
 
 def three_tables():
-    return normalised(table("u", 3) * table("v", 2, 3)[I] * table("w", 2, 4, 3)[I, J])
+    return normalised(table("u", 3) * table("v", 2, 3)[FIRST] * table("w", 2, 4, 3)[FIRST, SECOND])
 
 
 def divided_by_a_total_with_an_axis():
-    products = table("v", 2, 3)[I] * table("u", 3)
+    products = table("v", 2, 3)[FIRST] * table("u", 3)
     return products / products.sum(axis=1)[:, None]
 
 
@@ -53,14 +53,16 @@ def test_draws_by_products_have_the_probabilities_of_the_model(write):
 
 
 OTHERS = {
-    "not divided": lambda: table("v", 2, 3)[I],
-    "another total": lambda: table("v", 2, 3)[I] / (table("v", 2, 3)[I] ** 2).sum(-1)[:, None],
-    "a factor of each entry": lambda: normalised(table("v", 2, 3)[I] * table("e", N, 3)),
+    "not divided": lambda: table("v", 2, 3)[FIRST],
+    "another total": lambda: (
+        table("v", 2, 3)[FIRST] / (table("v", 2, 3)[FIRST] ** 2).sum(-1)[:, None]
+    ),
+    "a factor of each entry": lambda: normalised(table("v", 2, 3)[FIRST] * table("e", N, 3)),
     "the same for all": lambda: normalised(table("u", 3)),
-    "a matrix of indices": lambda: normalised(table("v", 2, 3)[I.reshape(4, 10)]),
+    "a matrix of indices": lambda: normalised(table("v", 2, 3)[FIRST.reshape(4, 10)]),
     "rows by a slice": lambda: normalised(table("v", N + 1, 3)[1:]),
-    "unknown number of rows": lambda: normalised(table("v", None, 3)[I]),
-    "a power of a table": lambda: normalised(table("v", 2, 3)[I] ** 2),
+    "unknown number of rows": lambda: normalised(table("v", None, 3)[FIRST]),
+    "a power of a table": lambda: normalised(table("v", 2, 3)[FIRST] ** 2),
 }
 
 
@@ -83,9 +85,9 @@ def test_a_function_that_all_tables_are_of_is_applied_once():
 
 
 def test_rows_of_all_tables_are_numbered():
-    rows = rows_looked_up(INDICES.ravel(), LENGTHS, AXES, 5)
+    rows = rows_looked_up(5, INDICES.ravel(), LENGTHS, AXES)
     np.testing.assert_array_equal(rows[0], 0)
     np.testing.assert_array_equal(rows[1], 1 + INDICES[0] % 2)
     np.testing.assert_array_equal(rows[2], 3 + INDICES[1] % 2 * 4 + INDICES[2] % 4)
     with pytest.raises(IndexError, match="out of range"):
-        rows_looked_up(INDICES.ravel() + 1, LENGTHS, AXES, 5)
+        rows_looked_up(5, INDICES.ravel() + 1, LENGTHS, AXES)

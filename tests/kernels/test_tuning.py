@@ -15,6 +15,13 @@ def test_the_slowest_parameter_and_the_cost_decide():
     assert best(several, np.array([[1.0, 1.0, 1.0], [0.5, 1.0, 1.0]]), 10**6) == (1, 0)
 
 
+@pytest.mark.parametrize(("cost", "expected"), [(2.15, 1), (2.3, 0)])
+def test_of_nearly_equal_choices_the_one_with_most_effective_draws_is_taken(cost, expected):
+    """0.5 and 0.2 are worth 1/3 and 2/3 of an independent draw."""
+    left = np.array([[0.5], [0.2]])
+    assert best(left, np.array([1.0, cost]), 10**6) == (expected,)
+
+
 @pytest.mark.parametrize(("n", "expected"), [(100, 0), (10**6, 1)])
 def test_what_cannot_be_told_from_zero_is_not_paid_for(n, expected):
     """A standard error of 0.1 doesn't tell 0.05 from 0; one of 0.001 does."""

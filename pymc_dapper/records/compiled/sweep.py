@@ -25,7 +25,7 @@ from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import Graph, frontier, rebuild, same_function
-from pymc_dapper.records.compiled import truncated_counts  # noqa: F401  (registers its draws)
+from pymc_dapper.records.compiled import products, truncated_counts  # noqa: F401  (their draws)
 from pymc_dapper.records.compiled.data_arrays import DataArrays, of_data_alone
 from pymc_dapper.records.compiled.op import (
     CellSweep,
