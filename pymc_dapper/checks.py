@@ -99,7 +99,7 @@ def real_numbers(
     wrong |= positive & (values <= 0)
     if wrong.any():
         what = "positive and finite" if positive else "finite"
-        told = f": {places(wrong, 'is')}" if values.ndim else f", got {shown(value)}"
+        told = f": {places(wrong)}" if values.ndim else f", got {shown(value)}"
         raise ValueError(f"{name} must be {what}{told}")
     return values
 
@@ -280,8 +280,8 @@ def pyarrow(name: str) -> ModuleType:
         ) from error
 
 
-def places(chosen: Any, verb: str = "does") -> str:
-    """Return how many entries of an array are chosen, and where the first is.
+def places(chosen: Any) -> str:
+    """Return how many entries of an array are wrong, and where the first is.
 
     For messages about confidential data, which must not contain the values.
     """
@@ -289,12 +289,12 @@ def places(chosen: Any, verb: str = "does") -> str:
     if chosen.size == 0:
         return "it is empty"
     if chosen.ndim == 0:
-        return f"it {verb}n't"
+        return "it is wrong"
     first = [int(k) for k in np.unravel_index(np.argmax(chosen), chosen.shape)]
     index = first[0] if len(first) == 1 else tuple(first)
     count = np.count_nonzero(chosen)
-    verb = verb if count == 1 else {"does": "do", "is": "are"}[verb]
-    return f"{count:,} of {chosen.size:,} {verb}n't, the first at index {index}"
+    which = "is wrong, at" if count == 1 else "are wrong, the first at"
+    return f"{count:,} of {chosen.size:,} {which} index {index}"
 
 
 def nowhere(wrong: Any, rule: str, way_out: str = "") -> None:

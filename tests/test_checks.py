@@ -112,10 +112,10 @@ def test_what_may_be_confidential_is_not_shown():
 @pytest.mark.parametrize(
     ("chosen", "text"),
     [
-        (True, "it doesn't"),
+        (True, "it is wrong"),
         ([], "it is empty"),
-        ([False, True], "1 of 2 doesn't, the first at index 1"),
-        ([[False, False], [True, True]], "2 of 4 don't, the first at index (1, 0)"),
+        ([False, True], "1 of 2 is wrong, at index 1"),
+        ([[False, False], [True, True]], "2 of 4 are wrong, the first at index (1, 0)"),
     ],
 )
 def test_places_says_how_many_and_where(chosen, text):

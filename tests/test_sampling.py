@@ -236,7 +236,7 @@ def test_options_reach_the_steps(admissions, passed_on, given):
         (
             {"initvals": {"p_simplex__": [np.nan]}},
             ValueError,
-            "initvals of .* be finite: 1 of 1 isn't",
+            "initvals of .* be finite: 1 of 1 is wrong",
         ),
         ({"chain": 2}, TypeError, "pmd.sample has no argument 'chain', and neither has pm.sample"),
         ({"keep_records": 1}, TypeError, "keep_records must be True or False, got 1"),

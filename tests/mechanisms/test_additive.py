@@ -166,11 +166,11 @@ def test_noise_of_a_tiny_scale_is_none(sigma):
 @pytest.mark.parametrize(
     ("mechanism", "statistic", "message"),
     [
-        (DiscreteGaussianMechanism(1.0), 2**63, "within 2.62 in size: it doesn't"),
-        (DiscreteLaplaceMechanism(1.0), [1, -(2**63)], "1 of 2 doesn't, the first at index 1"),
+        (DiscreteGaussianMechanism(1.0), 2**63, "within 2.62 in size: it is wrong"),
+        (DiscreteLaplaceMechanism(1.0), [1, -(2**63)], "1 of 2 is wrong, at index 1"),
         (DiscreteGaussianMechanism(1.0), 1e300, "within 2.62"),
-        (DiscreteGaussianMechanism(1.0), np.inf, "must hold finite numbers: it doesn't"),
-        (LaplaceMechanism(1.0), [[0.0, np.nan]], r"1 of 2 doesn't, the first at index \(0, 1\)"),
+        (DiscreteGaussianMechanism(1.0), np.inf, "must hold finite numbers: it is wrong"),
+        (LaplaceMechanism(1.0), [[0.0, np.nan]], r"1 of 2 is wrong, at index \(0, 1\)"),
         (GaussianMechanism(1e300).rounded(), 0, "Release real numbers"),
         (GaussianMechanism(1.0).rounded(), 1e30, "within 2.62"),
         (KNormMechanism(1.0, 2), [np.inf, 0.0], "finite numbers"),

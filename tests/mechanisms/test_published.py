@@ -552,7 +552,7 @@ def test_releases_follow_the_rules(name):
             lambda m: m.published_if(">=", 10),
             [12, 9],
             "'s': values are published only if >= 10, "
-            "but 9 was released: 1 of 2 doesn't, the first at index 1",
+            "but 9 was released: 1 of 2 is wrong, at index 1",
         ),
         (lambda m: m.published_if(">", 10), [12, 10], "only if > 10, but 10 was released"),
         (lambda m: m.published_if(">=", 10), [np.nan, np.nan], "all 2 entries are suppressed"),

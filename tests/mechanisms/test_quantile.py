@@ -223,7 +223,7 @@ def test_a_quantile_of_each_group():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: QuantileMechanism([1.0, 3.0, 2.0], 0.5, 1.0), "must increase.*1 of 3 don't|doesn"),
+        (lambda: QuantileMechanism([1.0, 3.0, 2.0], 0.5, 1.0), "must increase.*1 of 3 is wrong"),
         (lambda: QuantileMechanism([1.0, 1.0], 0.5, 1.0), "must increase"),
         (lambda: QuantileMechanism([1.0], 0.5, 1.0), "2 numbers or more"),
         (lambda: QuantileMechanism([1.0, np.nan], 0.5, 1.0), "candidates must be"),

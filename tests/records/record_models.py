@@ -538,6 +538,20 @@ def counts_from_the_end():
     gaussian(pt.inc_subtensor(pt.zeros(9)[k - 1], 1.0))
 
 
+@form
+def counted_by_group_and_category():
+    x = pm.Categorical("record", pm.Dirichlet("p", np.ones(3)), shape=N)
+    gaussian(pt.zeros((3, 4))[GROUP, x - 1].inc(1))
+
+
+@form
+def totals_by_two_categories():
+    p = pm.Dirichlet("p", np.ones(3))
+    x = pm.Categorical("record_x", p, shape=N)
+    y = pm.Normal("record_y", pm.Normal("mu", shape=3)[x], 1, shape=N)
+    gaussian(pt.ones((3, 2))[x, (y > 0).astype("int64")].inc(y))
+
+
 # Not additive -----------------------------------------------------------------------------------
 
 

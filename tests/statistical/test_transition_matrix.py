@@ -14,6 +14,8 @@ from tests.admissions_and_tiny import (
     TABLE_PRIOR,
     TINY_PRIOR,
     WEIGHTS,
+    tiny_cells_model,
+    tiny_log_cells_mechanism,
     tiny_log_mechanism,
     tiny_log_norm_mechanism,
     tiny_log_table_mechanism,
@@ -37,6 +39,7 @@ MODELS = {
         TABLE_PRIOR,
         lambda records: tiny_log_table_mechanism(records, np.ones(3)),
     ),
+    "at two indices": (lambda: tiny_cells_model(3), TABLE_PRIOR, tiny_log_cells_mechanism),
     # Not read entry by entry.
     "a norm": (tiny_norm_model, PRIOR, tiny_log_norm_mechanism),
     "a norm by value": (
@@ -56,6 +59,11 @@ SMALLER = {
         lambda: tiny_table_model(None, 2),
         TABLE_PRIOR,
         lambda records: tiny_log_table_mechanism(records, np.ones(2)),
+    ),
+    "at two indices, two records": (
+        lambda: tiny_cells_model(2),
+        TABLE_PRIOR,
+        tiny_log_cells_mechanism,
     ),
 }
 FAULTS = ["UPSIDE_DOWN", "ACCEPT_ALL", "FLATTENED", "STALE_SUMS"]
@@ -78,7 +86,8 @@ def reading_of(name):
 
 
 @pytest.mark.parametrize(
-    "name", one_in_three(["a table", "one sum", "a norm", "a norm by value", "in cells"])
+    "name",
+    one_in_three(["a table", "one sum", "a norm", "a norm by value", "in cells", "at two indices"]),
 )
 def test_a_sweep_leaves_the_exact_conditional_posterior_invariant(name):
     """As compiled; which does the same as the kernel in Python does, where faults are put below."""

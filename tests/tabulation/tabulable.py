@@ -155,6 +155,15 @@ def groups():
     return Form(model, {"y": range(2)}, [0, 2, 2, 1, 0, 2])
 
 
+def groups_and_categories():
+    area = np.array([1, 0, -1, 1])
+    with pm.Model() as model:
+        p = pm.Dirichlet("p", np.array([1.0, 1.0, 2.0]), shape=(2, 3))
+        x = pm.Categorical("x", p=p[area])
+        _normal("privacy", [[1, 0, 1], [0, 2, 1]], pt.zeros((2, 3))[area, x].inc(1), 1.2)
+    return Form(model, {"x": range(3)}, [2, 1, 0, 2])
+
+
 def slopes():
     area, z = np.array([0, 1, 1, 0, 1]), np.array([0.5, -1.0, 0.5, 0.5, 0.5])
     with pm.Model() as model:
@@ -566,6 +575,7 @@ FORMS = [
     centred_covariate,
     data_covariate,
     groups,
+    groups_and_categories,
     slopes,
     group_probabilities,
     randomised_response,

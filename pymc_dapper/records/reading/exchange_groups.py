@@ -24,6 +24,7 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms.equations import KnownTotals
 from pymc_dapper.records.reading.exchanges import ByShift, BySwap, ByValue, Exchange, NaturalSpace
 from pymc_dapper.records.reading.finite import FiniteLaw
+from pymc_dapper.records.reading.fixed_totals import check_fixed_totals, values_to_compare
 from pymc_dapper.records.reading.known_totals import find_known_totals
 from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each, prior_law
 from pymc_dapper.records.reading.possible import bounds_of_record, is_users_own
@@ -52,11 +53,17 @@ def read_exchange(reading: ModelReading, point: Mapping[str, np.ndarray]) -> Exc
     contributions = _Contributions(reading, known, point)
     if contributions.depend_on_parameters:
         return None
+    equations = contributions.offset(), contributions.each_at
+    every = values_to_compare(reading, contributions.sums, point)
+    check_fixed_totals(reading, known, *equations, every)
     law = reading.conditional or prior_law(reading)
     if law is not None:
         return _by_value(contributions, law)
     values = contributions.draw_values()
-    return _by_shift(contributions, values) or _by_swap(contributions, values)
+    found = _by_shift(contributions, values) or _by_swap(contributions, values)
+    if not every:
+        check_fixed_totals(reading, known, *equations, values, drawn=True)
+    return found
 
 
 class _Contributions:
@@ -69,7 +76,7 @@ class _Contributions:
         ends = np.cumsum([np.prod(x.total.type.shape, dtype=int) for x in reading.sums])
         parts = zip(reading.sums, np.split(known.matrix.toarray(), ends[:-1], axis=1), strict=True)
         seen = [(sum_.contributions, part) for sum_, part in parts if part.any()]
-        sums = [x for x, _ in seen]
+        self.sums = sums = [x for x, _ in seen]
         self._matrix = np.hstack([part for _, part in seen])
         self._function = reading.in_python(sums)
         # Integers in this range: their sum doesn't depend on the order.
@@ -89,6 +96,15 @@ class _Contributions:
             self.are_whole &= bool(np.all(flat == np.round(flat)))
             tables.append(flat @ self._matrix.T)
         return np.stack(tables, axis=1)
+
+    def each_at(self, value: Sequence[np.ndarray]) -> np.ndarray:
+        """Evaluate each record's contributions with all records at the same value."""
+        return self._of(self._all_at(value))
+
+    def offset(self) -> np.ndarray:
+        """Evaluate the equations' constants, shape (m,)."""
+        [offset] = self.reading.in_python([self.known.offset])(*self._records, *self._parameters)
+        return np.asarray(offset)
 
     def naturals_at(
         self, values: Sequence[Sequence[np.ndarray]], space: NaturalSpace
@@ -175,7 +191,7 @@ class _Contributions:
         it. Such a total must already have its known value. Otherwise it is refused, since only
         others could change it.
         """
-        [offset] = self.reading.in_python([self.known.offset])(*self._records, *self._parameters)
+        offset = self.offset()
         missing = np.abs(self._of(self._records).sum(axis=0) + offset)
         never = np.isinf(smallest)
         unmet = never & (missing > np.maximum(self.known.tolerances, 1e-9 * np.abs(offset)))

@@ -1,6 +1,7 @@
 """Rules for indexing: the effect of look-ups, selections and assignments on the record axis."""
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
 
 import numpy as np
 import pytensor.tensor as pt
@@ -93,12 +94,14 @@ def _fill(op: AdvancedIncSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
     buffer, values, *index_inputs = node.inputs
     indices = indices_from_subtensor(index_inputs, op.idx_list)
     role_of = dict(zip(node.inputs, roles, strict=True))
-    advanced, _, _ = index_axes(indices)
+    advanced, ndim, _ = index_axes(indices)
     buffer_role, value_role = role_of[buffer], role_of[values]
     by_index = _rows_of_indices(node, indices, advanced, role_of)
-
-    if len(indices) == len(advanced) == 1 and isinstance(buffer_role, Fixed):
-        return [_accumulate(op, node, indices[0], by_index, value_role)]
+    if isinstance(value_role, Rows):
+        # Values have the last axes of what the indices pick.
+        before = ndim + buffer.type.ndim - len(advanced) - values.type.ndim
+        value_role = Rows(before + value_role.axis, value_role.records)
+    found: list[Role] = [value_role, *([by_index] if by_index else [])]
 
     # buffer[0, 1, ..., n - 1 | columns chosen by each record] = values
     identity = [
@@ -108,41 +111,45 @@ def _fill(op: AdvancedIncSubtensor, node: Apply, roles: Sequence[Role]) -> Seque
         and (length := buffer.type.shape[k]) is not None
         and _is_identity(indices[k], length)
     ]
+    if not identity and len(advanced) == len(indices) and isinstance(buffer_role, Fixed):
+        return [_accumulate(op, node, indices, found)]
     if len(identity) != 1 or len(advanced) != len(indices) or advanced[0] != 0:
         raise mixes(node, "fills in some of the records")
     [axis] = identity
-    in_order = _pick(node, pt.arange(buffer.type.shape[axis]), indices[axis], 1)
-    found = [in_order, *([by_index] if by_index else [])]
-    if isinstance(value_role, Rows):
-        found.append(Rows(value_role.axis, value_role.records))
+    found.append(_pick(node, pt.arange(buffer.type.shape[axis]), indices[axis], 1))
     if isinstance(buffer_role, Rows):
         found.append(Rows(buffer_role.axis - axis, buffer_role.records))
     return [Rows(axis, common_rows(node, found).records)]
 
 
 def _accumulate(
-    op: AdvancedIncSubtensor, node: Apply, index: TensorVariable, by_index: Rows | None, value: Role
+    op: AdvancedIncSubtensor, node: Apply, indices: Sequence[TensorVariable], found: Sequence[Role]
 ) -> SumOverRecords:
-    """Add each record's value to the entry of the buffer at its index."""
+    """Add each record's value to the entry of the buffer at its indices."""
     buffer, values, *_ = node.inputs
-    rows = [r for r in (by_index, value) if isinstance(r, Rows)]
-    if op.set_instead_of_inc or index.type.ndim != 1 or common_rows(node, rows).axis != 0:
+    n_indices, ndim = len(indices), buffer.type.ndim
+    values = pt.atleast_Nd(values, n=1 + ndim - n_indices)
+    rows = common_rows(node, found)
+    once = op.set_instead_of_inc or op.ignore_duplicates
+    if once or any(index.type.ndim != 1 for index in indices) or rows.axis != 0:
         raise mixes(node, "fills in some of the records")
-    counted = pt.switch(index < 0, index + buffer.shape[0], index)  # -1 is the last
-    length = buffer.type.shape[0]
-    entries = pt.arange(buffer.shape[0]) if length is None else pt.constant(np.arange(length))
-    at = pt.eq(counted[:, None], entries)
+    of_each = [*indices, values] if isinstance(found[0], Rows) else indices
+    if len({x.type.shape[0] == 1 for x in of_each}) > 1:
+        raise mixes(node, "repeats the only record")
+    at = []
+    for k, index in enumerate(indices):
+        length = buffer.type.shape[k]
+        entries = pt.arange(buffer.shape[k]) if length is None else pt.constant(np.arange(length))
+        counted = pt.switch(index < 0, index + buffer.shape[k], index)  # -1 is the last
+        axes = [0, *(1 if axis == k else "x" for axis in range(ndim))]
+        at.append(pt.eq(counted[:, None], entries).dimshuffle(axes))
+    # Entry by entry, so that a block of records can be computed.
+    each = pt.expand_dims(values, tuple(range(1, 1 + n_indices)))
+    nothing = pt.zeros(buffer.shape[n_indices:], dtype=values.dtype)
+    terms = pt.switch(reduce(pt.and_, at), each, nothing).astype(node.outputs[0].dtype)
     before = known_value(buffer)
     offset = None if before is not None and not before.any() else buffer
-    if buffer.type.ndim == 1:
-        # Entry by entry, so that a block of records can be computed.
-        each = values[:, None] if values.type.ndim else values
-        terms = pt.switch(at, each, 0).astype(node.outputs[0].dtype)
-        return SumOverRecords(terms, common_rows(node, rows).records, offset=offset)
-    values = pt.broadcast_to(values, (index.shape[0], *buffer.shape[1:]))
-    at = at.reshape((index.shape[0], buffer.shape[0], *[1] * (buffer.type.ndim - 1)))
-    terms = pt.switch(at, values[:, None], 0).astype(node.outputs[0].dtype)
-    return SumOverRecords(terms, common_rows(node, rows).records, offset=offset)
+    return SumOverRecords(terms, rows.records, offset=offset)
 
 
 def index_axes(indices: Sequence) -> tuple[list[int], int, int]:
