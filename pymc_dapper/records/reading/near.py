@@ -15,7 +15,7 @@ from pymc_dapper.graphs.prior import read_proposals
 from pymc_dapper.records.reading.model import ModelReading, log_priors_of_each
 from pymc_dapper.records.reading.plan import EachByItself, NothingToDecide
 
-CANDIDATES = 16
+CANDIDATES = 32
 """Values among which a record is drawn; an even number."""
 
 IMPOSSIBLE = np.float64(-1e300)
