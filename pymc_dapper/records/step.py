@@ -136,6 +136,10 @@ class DapperStep(Step):
     their prior. An acceptance near 1 is no sign of good mixing: at a small privacy budget every
     proposal is accepted, but parameters and records follow each other slowly.
 
+    *Counts.* Whole numbers with a noisy answer of each, as counts of areas with zero inflation, are
+    proposed near their present values, and from their prior. ``dapper_accept`` is then 1, unless
+    other factors decide.
+
     *Exchanges.* If sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or
     another equality that makes the log-density minus infinity), no record can change alone. After
     each sweep, pairs of records then change together and keep these sums. The statistic

@@ -75,7 +75,8 @@ class ModelReading(Reading):
     parameters : tuple of TensorVariable
         Value variables of all other free variables that the graphs depend on.
     near : bool
-        Whether proposals are near the present records, by their prior times the separable factors.
+        Whether proposals are near the present records, and account for the separable factors
+        (:func:`~pymc_dapper.records.reading.near.read_near`).
     draws_anew : bool
         Whether records may not walk, because parameters are drawn without the absent records.
     number : TensorVariable, optional
