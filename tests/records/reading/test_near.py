@@ -128,7 +128,7 @@ def test_records_of_a_noisy_histogram_are_drawn_from_their_prior():
 @pytest.mark.parametrize("twin", ["none", "rows begin at the present value"])
 def test_a_posterior_of_counts_and_their_share_of_zeros_is_that_by_quadrature(twin):
     people, released, total = np.array([12.0, 8.0, 15.0]), np.array([5, 3, 6]), 16
-    with pm.Model() as model:
+    with pm.Model():
         share = pm.Beta("share", 2, 2)
         k = pm.ZeroInflatedPoisson("k", psi=share, mu=people, shape=3)
         pmd.DiscreteLaplaceMechanism(3).potential("privacy", k, released=released)
