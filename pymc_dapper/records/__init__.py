@@ -21,7 +21,7 @@ plan                  what decides on a proposal
 ``ByOrder``           the log-density as a function of some order statistics, and of sums
 ``ByFullEvaluation``  the log-density as the model has it, from all records
 ``EachByItself``      separable factors only: all records are decided on at once
-``NothingToDecide``   proposals come from the records' conditional distribution; none is refused
+``NothingToDecide``   proposals keep the records' conditional distribution; none is refused
 ===================== ============================================================================
 
 With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one of three ways:
@@ -59,6 +59,10 @@ sweeps until the state is possible. After sweeps 1 and 30, `compiled.start` sear
 records: it finds the range of its sum in which each term is finite, then records with sums in all
 ranges. Records with few values are treated as counts, and the nearest table is an integer program
 (`graphs.nearest_counts`). Other records change one by one as long as sums come nearer.
+
+**Counts with answers of their own.** Whole numbers with separable factors are proposed from their
+prior, and within a row of values around the present ones (`reading.near`). Proposals are reversible
+with respect to the prior times these factors, so only other factors decide.
 
 **Walks.** A second sweep is compiled if tuning accepts fewer than 3 of 10 proposals and the
 autocorrelation time of the sums exceeds two sweeps (`walks`). In it, normal, uniform

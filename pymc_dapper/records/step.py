@@ -35,6 +35,7 @@ from pymc_dapper.records.reading.description import (
 from pymc_dapper.records.reading.exchange_groups import read_exchange
 from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
+from pymc_dapper.records.reading.near import read_near
 from pymc_dapper.records.reading.self_check import CheckedState, check_reading
 from pymc_dapper.records.reading.sufficient_statistics import SufficientStatistics
 from pymc_dapper.records.walks import INDEPENDENT, Walks
@@ -135,6 +136,10 @@ class DapperStep(Step):
     their prior. An acceptance near 1 is no sign of good mixing: at a small privacy budget every
     proposal is accepted, but parameters and records follow each other slowly.
 
+    *Counts.* Whole numbers with a noisy answer of each, as counts of areas with zero inflation, are
+    proposed near their present values, and from their prior. ``dapper_accept`` is then 1, unless
+    other factors decide.
+
     *Exchanges.* If sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or
     another equality that makes the log-density minus infinity), no record can change alone. After
     each sweep, pairs of records then change together and keep these sums. The statistic
@@ -214,6 +219,8 @@ class DapperStep(Step):
         if self._pairs is not None:
             refusals.check_full_evaluation(reading, reading.full_factors, allow_full_evaluation)
             self._add_stat(EXCHANGE_STAT, np.float64)
+        elif not reading.draws_anew:
+            reading = read_near(reading)
         if track_records:
             first = model.values_to_rvs[self._moved[0]]
             self._record_stat = record_stat(model.free_RVs.index(first), first.name)

@@ -69,6 +69,8 @@ def summarise_reading(reading: ModelReading) -> str:
 def _proposal(reading: ModelReading) -> str:
     if not reading.proposes_conditionally:
         return "from their prior given the parameters"
+    if reading.near:
+        return "from their prior, and near present values, by this times the separable factors"
     return (
         "by an exact draw from their prior times the separable factors, over all values they can "
         "take"

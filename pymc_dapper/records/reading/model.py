@@ -74,6 +74,9 @@ class ModelReading(Reading):
         What decides on proposals in a sweep, and how contributions to the sums are computed.
     parameters : tuple of TensorVariable
         Value variables of all other free variables that the graphs depend on.
+    near : bool
+        Whether proposals are near the present records, and account for the separable factors
+        (:func:`~pymc_dapper.records.reading.near.read_near`).
     draws_anew : bool
         Whether records may not walk, because parameters are drawn without the absent records.
     number : TensorVariable, optional
@@ -91,6 +94,7 @@ class ModelReading(Reading):
     factors: tuple[Factor, ...]
     plan: Plan
     parameters: tuple[TensorVariable, ...]
+    near: bool = False
     draws_anew: bool = False
     number: TensorVariable | None = None
 
@@ -128,7 +132,7 @@ class ModelReading(Reading):
     @property
     def proposes_conditionally(self) -> bool:
         """Whether proposals already account for the separable factors."""
-        return self.conditional is not None
+        return self.near or self.conditional is not None
 
     @property
     def additive_factors(self) -> list[AdditiveFactor]:

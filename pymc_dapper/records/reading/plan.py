@@ -46,7 +46,7 @@ class EachByItself:
 
 @dataclass(frozen=True)
 class NothingToDecide:
-    """Nothing: proposals come from the records' conditional distribution, and none is refused."""
+    """Nothing: proposals keep the records' conditional distribution, and none is refused."""
 
 
 Plan = ByEntries | BySums | ByRanks | ByOrder | ByFullEvaluation | EachByItself | NothingToDecide
