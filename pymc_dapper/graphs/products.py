@@ -14,6 +14,7 @@ from pytensor.tensor.math import Sum
 from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.bounds import bounds_of
 from pymc_dapper.kernels.products import OUT_OF_RANGE
 
 
@@ -169,10 +170,16 @@ def chosen_by_products(u: TensorVariable, p: TensorVariable) -> TensorVariable |
 
 
 def lookups_of(p: TensorVariable, shape: tuple[int | None, ...]) -> list[Lookup]:
-    """Read probabilities of entries as normalised products of tables; nothing for others."""
+    """Read probabilities of entries as normalised products of tables; nothing for others.
+
+    No weight in the tables may be negative.
+    """
     size, found = p.type.shape[-1], [read_lookup(x) for x in normalised_factors(p) or ()]
     lookups = [x for x in found if x is not None and x.table.type.shape[-1] == size]
     indices = [x for lookup in lookups for x in lookup.indices]
     known = None not in (size, *shape, *(n for lookup in lookups for n in lookup.lengths))
     by_entry = indices and all(x.type.shape == shape for x in indices)
-    return lookups if known and by_entry and len(lookups) == len(found) else []
+    if not (known and by_entry and len(lookups) == len(found)):
+        return []
+    bounds = [bounds_of(lookup.table, {}) for lookup in lookups]
+    return lookups if all(x is not None and x.low >= 0 for x in bounds) else []

@@ -62,6 +62,7 @@ OTHERS = {
     "a matrix of indices": lambda: normalised(table("v", 2, 3)[FIRST.reshape(4, 10)]),
     "rows by a slice": lambda: normalised(table("v", N + 1, 3)[1:]),
     "unknown number of rows": lambda: normalised(table("v", None, 3)[FIRST]),
+    "weights that may be negative": lambda: normalised(pt.tensor("v", shape=(2, 3))[FIRST]),
     "a power of a table": lambda: normalised(table("v", 2, 3)[FIRST] ** 2),
 }
 

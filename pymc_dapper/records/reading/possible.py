@@ -61,8 +61,14 @@ def read_possible(
         ):
             conditions.append(all_entries(pt.isfinite(record)))
     parameters_of: dict[TensorVariable, TensorVariable] = {}
+    for rv, record in zip(rvs, records, strict=True):
+        if _is_drawn_by_products(view, rv, record):
+            parameters_of[rv] = pt.ge(record, 0)
+            conditions.append(parameters_of[rv])
     checked = rvs if view.model.check_bounds and log_priors else []
     for rv, log_prior in zip(checked, inline_symbolic_ops(log_priors), strict=False):
+        if rv in parameters_of:
+            continue
         if is_users_own(rv.owner.op):
             [density] = localise_checks([log_prior], records)
             finite = _of_each_record(pt.isfinite(density), records)
@@ -71,10 +77,6 @@ def read_possible(
         table = table_of_probabilities(rv)
         if table is not None and isinstance(getattr(table.owner, "op", None), DirichletRV):
             continue  # each of its rows sums to one
-        if _is_drawn_by_products(view, rv, record, known):
-            parameters_of[rv] = pt.ge(record, 0)
-            conditions.append(parameters_of[rv])
-            continue
         valid = []
         for condition in checks_of_records(log_prior, records):
             if always_true(condition, known):
@@ -90,19 +92,12 @@ def read_possible(
     return Possible(whole, parameters_of)
 
 
-def _is_drawn_by_products(
-    view: ModelView,
-    rv: TensorVariable,
-    record: TensorVariable,
-    known: Mapping[Variable, Bounds],
-) -> bool:
+def _is_drawn_by_products(view: ModelView, rv: TensorVariable, record: TensorVariable) -> bool:
     """Whether a category is drawn by products of tables: -1 where they aren't probabilities."""
     if not isinstance(rv.owner.op, CategoricalRV):
         return False
     [p] = view.at_values(rv.owner.op.dist_params(rv.owner))
-    lookups = lookups_of(p, record.type.shape)
-    bounds = [bounds_of(lookup.table, known) for lookup in lookups]
-    return bool(lookups) and all(x is not None and x.low >= 0 for x in bounds)
+    return bool(lookups_of(p, record.type.shape))
 
 
 def bounds_of_record(rv: TensorVariable) -> Bounds:

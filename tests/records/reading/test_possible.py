@@ -219,15 +219,16 @@ def test_parameters_that_are_always_valid_are_not_checked(build):
     assert read(build).possible is None
 
 
-def test_a_category_by_products_is_impossible_where_they_are_no_probabilities():
+@pytest.mark.parametrize("check_bounds", [True, False])
+def test_a_category_by_products_is_impossible_where_they_are_no_probabilities(check_bounds):
     """Its draw is -1 there."""
-
-    def build():
+    with pm.Model(check_bounds=check_bounds) as model:
         w, v = pm.Exponential("w", 1, shape=2), pm.Exponential("v", 1, shape=(2, 2))
         x = pm.Categorical("x", w / w.sum(), shape=N)
         products = w * v[x]
-        return [x, pm.Categorical("y", products / products.sum(axis=1, keepdims=True), shape=N)]
-
-    reading, x = read(build), np.arange(N) % 2
-    given = dict(zip(reading.records, (x, np.where(x, -1, 1)), strict=True))
-    assert reading.possible.eval(given, **IN_PYTHON).tolist() == (x == 0).tolist()
+        y = pm.Categorical("y", products / products.sum(axis=1, keepdims=True), shape=N)
+        pm.Potential("privacy", -0.1 * (x.sum() + y.sum()) ** 2)
+    values = [model.rvs_to_values[rv] for rv in (x, y)]
+    reading, at = read_model(model, values, model.initial_point()), np.arange(N) % 2
+    given = dict(zip(reading.records, (at, np.where(at, -1, 1)), strict=True))
+    assert reading.possible.eval(given, **IN_PYTHON).tolist() == (at == 0).tolist()
