@@ -14,8 +14,8 @@ def test_compiled_draws_are_those_of_numpy():
     rng, n = np.random.default_rng(1), 200
     row = rng.integers(-3, 3, n)
     v, w, u = pt.tensor("v", shape=(3, 4)), pt.tensor("w", shape=(4,)), pt.tensor("u", shape=(n,))
-    products = pt.exp(v)[row] * pt.exp(w)
-    found = chosen_by_products(u, products / products.sum(axis=1, keepdims=True))
+    weights = pt.exp(v)[row] * pt.exp(w)
+    found = chosen_by_products(u, weights / weights.sum(axis=1, keepdims=True))
     given = [rng.normal(size=(3, 4)), rng.normal(size=4) - 300.0, rng.random(n)]
     given[0][1] -= 500.0
     compiled = pytensor.function([v, w, u], found, mode=numba_mode({}))(*given)
