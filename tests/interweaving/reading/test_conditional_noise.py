@@ -332,7 +332,7 @@ def test_a_likelihood_is_not_evaluated_beyond_a_records_own_support():
         x = pm.DiscreteUniform("x", lows, lows + 2, shape=2)
         pm.Normal("y", pt.constant(np.array([1.0, 2.0, 4.0]))[x - lows], 1, observed=[0.5, 2.0])
         step = DapperStep([x])
-    assert not step._reading.proposes_conditionally
+    assert step._reading.conditional is None
 
 
 def test_values_whose_parameters_are_invalid_are_not_integrated_over():

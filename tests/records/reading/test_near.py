@@ -65,8 +65,12 @@ TWINS = {
     },
 }
 
+QUICK = ("none", "rows begin at the present value", "all draws from the prior are taken")
 
-@pytest.mark.parametrize("twin", TWINS)
+
+@pytest.mark.parametrize(
+    "twin", [x if x in QUICK else pytest.param(x, marks=pytest.mark.long) for x in TWINS]
+)
 def test_proposals_leave_the_conditional_distribution_as_it_is_and_are_reversible(twin):
     values = np.arange(80)
     p = conditional(values) / conditional(values).sum()
@@ -125,6 +129,7 @@ def test_records_of_a_noisy_histogram_are_drawn_from_their_prior():
     assert near.read_near(reading) is reading
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("twin", ["none", "rows begin at the present value"])
 def test_a_posterior_of_counts_and_their_share_of_zeros_is_that_by_quadrature(twin):
     people, released, total = np.array([12.0, 8.0, 15.0]), np.array([5, 3, 6]), 16
