@@ -111,7 +111,8 @@ def _conjugate_blocks(
     weights = [x for each in tied.values() for x in readings.conditionals(each, present)]
     single = {rv: found for rv in alone if (found := readings.conditionals([rv], present))}
     normal = [rv for rv in single if isinstance(rv.owner.op, NORMAL)]
-    blocks = [*[weights] * bool(weights), *(x for rv, x in single.items() if rv not in normal)]
+    blocks = [weights] if weights else []
+    blocks += [found for rv, found in single.items() if rv not in normal]
     # Each may be linear in a mean without being so jointly: then they are drawn apart.
     joint = readings.conditionals(normal, present) or [x for rv in normal for x in single[rv]]
     for conditional in joint:

@@ -162,8 +162,7 @@ def chosen_by_products(u: TensorVariable, p: TensorVariable) -> TensorVariable |
 
     -1 is chosen where the products have no sum, or none above zero.
     """
-    lookups = lookups_of(p, u.type.shape)
-    if not lookups:
+    if not (lookups := lookups_of(p, u.type.shape)):
         return None
     tables = joined([lookup.table for lookup in lookups])
     return ChosenByProducts(p.type.shape[-1])(u, tables, *flat_lookups(lookups))
