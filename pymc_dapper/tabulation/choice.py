@@ -6,7 +6,7 @@ from math import prod
 
 from pymc import Model
 from pytensor.graph import Variable, ancestors
-from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV
+from pytensor.tensor.random.basic import BernoulliRV, CategoricalRV, DirichletRV
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.dependence import records_seen
@@ -19,11 +19,9 @@ from pymc_dapper.tabulation.reading import TableReading
 
 RECORDS_PER_CELL = 150
 """A sweep over a table takes as long, for each cell, as a sweep over so many records."""
-LINKED_PER_CELL = 1
-"""The same for linked tables, which are counted if there are more people than cells. People with
-many columns mix badly: counts have more effective draws long before their sweep is faster. This
-isn't used if parameters determine what is observed of each record: the first draw of such a model
-takes long."""
+CONJUGATE_PER_CELL = 1
+"""The same for categories with Dirichlet priors. Their counts have ten times as many effective
+draws or more."""
 CELLS_PER_RECORD = 16
 """Records are marginalised if no more terms than this are added up for each of them."""
 
@@ -127,10 +125,24 @@ def _of_people(reading: TableReading) -> set[str]:
 def _check_cheaper(reading: TableReading) -> None:
     """Refuse a table whose sweep takes longer, and counts with answers, which results keep."""
     categories = all(isinstance(rv.owner.op, CategoricalRV | BernoulliRV) for rv in reading.rvs)
-    few = len(reading.tables) > 1 and reading.knows_answers
-    per_cell = LINKED_PER_CELL if few else RECORDS_PER_CELL
+    conjugate = categories and reading.knows_answers and _have_dirichlet_priors(reading)
+    per_cell = CONJUGATE_PER_CELL if conjugate and _are_all_seen(reading) else RECORDS_PER_CELL
     cheaper = reading.n > per_cell * reading.n_cells
     if not reading.sums:
         cheaper = reading.n_cells <= CELLS_PER_RECORD * reading.n
     if not cheaper or (reading.answers and not categories):
         raise ReadingError(f"{reading.names}: sampled record by record")
+
+
+def _have_dirichlet_priors(reading: TableReading) -> bool:
+    """Whether the records' probabilities are known, or have Dirichlet priors."""
+    free = set(reading.model.free_RVs)
+    above = [x for rv in reading.rvs for x in ancestors(rv.owner.inputs, blockers=free)]
+    given = free.intersection(above).difference(reading.rvs)
+    return all(isinstance(x.owner.op, DirichletRV) for x in given)
+
+
+def _are_all_seen(reading: TableReading) -> bool:
+    """Whether all records are counted or observed: a latent class isn't, and mixes badly."""
+    graphs = [*(x.contributions for x in reading.sums), *reading.answers.values()]
+    return {k for x in graphs for k in reading.seen_by(x)} == set(range(len(reading.rvs)))
