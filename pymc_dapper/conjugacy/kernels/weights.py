@@ -331,10 +331,10 @@ def draw_weights(
         exposures = np.zeros((last_of - first_of, size))
         for k in range(m):
             per_total[k] /= factors[before[k] * size + choices[k]]
-            of_choice = exposures[(own[k] - start) * size + choices[k]]
+            at = (own[k] - start) * size + choices[k]
             for c in range(size):
                 products[k, c] *= changes[before[k] * size + c]
-                of_choice[c] += per_total[k] * products[k, c]
+                exposures[at, c] += per_total[k] * products[k, c]
         for row in range(first_of, last_of, size):
             of_row = exposures[row - first_of : row - first_of + size]
             of_row *= out[row : row + size] / old[row - first_of : row - first_of + size]
