@@ -177,17 +177,11 @@ def areas_by_steps():
     return areas_by_time(by_steps=True)
 
 
-def rows_counted():
-    """Count the people of `rows_of_a_table`, who by default are drawn one by one."""
-    return pmd.tabulate(untuned.rows_of_a_table())
-
-
 MODELS = {
     x.__name__: x
     for x in (
         five_answers, group_means, mixture, ten_coefficients,
         three_histograms, random_walk, spline, areas_by_time, random_walk_by_steps, areas_by_steps,
-        rows_counted,
     )
 }  # fmt: skip
 
@@ -201,7 +195,7 @@ def row(found):
     return [f"`{found['model']}`", f"`{found['of']}`", *(str(found[key]) for key in SHOWN)]
 
 
-def sampled(name):
+def sampled(name, **options):
     """Fewest effective draws with the variable's name, largest R-hat, divergences, seconds."""
     own = MODELS | NEIGHBOURS | DIVERGENT
     model = own[name]() if name in own else untuned.build(name)
@@ -210,7 +204,7 @@ def sampled(name):
         warnings.simplefilter("ignore")
         idata = pmd.sample(
             model=model, chains=4, cores=1, random_seed=1, progressbar=False,
-            compute_convergence_checks=False,
+            compute_convergence_checks=False, **options,
         )  # fmt: skip
     seconds, of_cpu = perf_counter() - began, process_time() - began_cpu
     fewest = {key: float(x.min()) for key, x in az.ess(idata.posterior).data_vars.items()}
@@ -231,10 +225,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="MODEL")
     parser.add_argument("--page", type=Path)
+    parser.add_argument("--no-tables", dest="tabulate", action="store_false")
     given, rows = parser.parse_args(), []
     logging.getLogger("pymc").setLevel(logging.CRITICAL)
     for name in given.names or dict.fromkeys([*MODELS, *NEIGHBOURS, *DIVERGENT, *untuned.UNTUNED]):
-        found = sampled(name)
+        found = sampled(name, tabulate=given.tabulate)
         print(json.dumps(found), flush=True)
         rows.append(row(found))
     fill_file(given.page, {"as they come": table(HEADER, rows, words=2)})

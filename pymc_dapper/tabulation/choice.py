@@ -135,11 +135,11 @@ def _check_cheaper(reading: TableReading) -> None:
 
 
 def _have_dirichlet_priors(reading: TableReading) -> bool:
-    """Whether the records' probabilities are known, or have Dirichlet priors."""
+    """Whether the parameters of the records all have Dirichlet priors."""
     free = set(reading.model.free_RVs)
     above = [x for rv in reading.rvs for x in ancestors(rv.owner.inputs, blockers=free)]
     given = free.intersection(above).difference(reading.rvs)
-    return all(isinstance(x.owner.op, DirichletRV) for x in given)
+    return {type(x.owner.op) for x in given} == {DirichletRV}
 
 
 def _are_all_seen(reading: TableReading) -> bool:
