@@ -23,6 +23,7 @@ import pytensor.tensor as pt
 import pymc_dapper as pmd
 from benchmarks import untuned
 from benchmarks.divergent import DIVERGENT
+from benchmarks.nameless import without_names
 from benchmarks.neighbours import NEIGHBOURS
 from benchmarks.untuned import noisy
 from examples._markdown import fill_file, table
@@ -195,8 +196,17 @@ def row(found):
     return [f"`{found['model']}`", f"`{found['of']}`", *(str(found[key]) for key in SHOWN)]
 
 
+def judged(name, posterior, **sampling):
+    """Fewest effective draws with the variable's name, and the largest R-hat."""
+    fewest = {key: float(x.min()) for key, x in az.ess(posterior).data_vars.items()}
+    worst = min(fewest, key=fewest.get)
+    rhat = max(float(x.max()) for x in az.rhat(posterior).data_vars.values())
+    found = {"model": name, "effective draws": round(fewest[worst]), "of": worst}
+    return found | {"R-hat": round(rhat, 3)} | sampling
+
+
 def sampled(name, **options):
-    """Fewest effective draws with the variable's name, largest R-hat, divergences, seconds."""
+    """What was found of a model: of its parameters, and of what nameless classes don't change."""
     own = MODELS | NEIGHBOURS | DIVERGENT
     model = own[name]() if name in own else untuned.build(name)
     began, began_cpu = perf_counter(), process_time()
@@ -207,18 +217,14 @@ def sampled(name, **options):
             compute_convergence_checks=False, **options,
         )  # fmt: skip
     seconds, of_cpu = perf_counter() - began, process_time() - began_cpu
-    fewest = {key: float(x.min()) for key, x in az.ess(idata.posterior).data_vars.items()}
-    worst = min(fewest, key=fewest.get)
     diverging = idata.sample_stats.get("diverging")
-    return {
-        "model": name,
-        "effective draws": round(fewest[worst]),
-        "of": worst,
-        "R-hat": round(float(max(x.max() for x in az.rhat(idata.posterior).data_vars.values())), 3),
+    sampling = {
         "divergences": 0 if diverging is None else int(diverging.sum()),
         "CPU seconds": round(of_cpu, 1),
         "seconds": round(seconds, 1),
     }
+    judge = [idata.posterior.to_dataset(), without_names(name, idata.posterior)]
+    return [judged(name, posterior, **sampling) for posterior in judge if posterior is not None]
 
 
 def main():
@@ -229,9 +235,9 @@ def main():
     given, rows = parser.parse_args(), []
     logging.getLogger("pymc").setLevel(logging.CRITICAL)
     for name in given.names or dict.fromkeys([*MODELS, *NEIGHBOURS, *DIVERGENT, *untuned.UNTUNED]):
-        found = sampled(name, tabulate=given.tabulate)
-        print(json.dumps(found), flush=True)
-        rows.append(row(found))
+        for found in sampled(name, tabulate=given.tabulate):
+            print(json.dumps(found), flush=True)
+            rows.append(row(found))
     fill_file(given.page, {"as they come": table(HEADER, rows, words=2)})
 
 

@@ -260,10 +260,14 @@ def counted_in(data, sizes):
     return np.bincount(cells, minlength=int(np.prod(sizes))).reshape(sizes)
 
 
+UNEVEN = [2, 3, 4, 5, 6, 2, 3, 4]
+"""Numbers of categories of `uneven_columns`."""
+
+
 def uneven_columns(n=1500, classes=3):
     """Eight columns of two to six categories and a class, from triples with noise of their own."""
     rng = np.random.default_rng(21)
-    sizes = [2, 3, 4, 5, 6, 2, 3, 4]
+    sizes = UNEVEN
     data = [rng.integers(k, size=n) for k in sizes]
     with pm.Model() as model:
         share = pm.Dirichlet("share", np.ones(classes))

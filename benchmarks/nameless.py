@@ -1,0 +1,49 @@
+"""What the numbers of nameless classes don't change: probabilities of released tables' cells.
+
+Chains of a model with nameless classes end in different modes, which differ in the numbers of the
+classes only. So effective draws of parameters of classes mean nothing.
+"""
+
+from itertools import combinations
+
+import numpy as np
+from scipy.stats import norm
+from xarray import Dataset
+
+from benchmarks.untuned import UNEVEN
+
+
+def bins(posterior):
+    """Probabilities of the bins of the histogram of `mixture`: (chains, draws, bins)."""
+    share, mu, sigma = (posterior[name].values[..., None] for name in ("share", "mu", "sigma"))
+    below = norm.cdf(np.linspace(-5, 5, 17), mu, sigma)
+    return np.diff((share * below).sum(axis=2))
+
+
+def both_symptoms(posterior):
+    """Probabilities that a person has both symptoms of a pair, of `six_symptoms`."""
+    p, share = posterior["p"].values, posterior["share"].values
+    a, b = np.array([*combinations(range(6), 2)]).T
+    both = p[..., a] * p[..., b]
+    return (1 - share)[..., None] * both[:, :, 0] + share[..., None] * both[:, :, 1]
+
+
+def pairs(posterior):
+    """Probabilities of all pairs' values, of `uneven_columns`."""
+    tables = [posterior[f"p{j}"].values for j in range(len(UNEVEN))]
+    found = [
+        np.einsum("cdk,cdki,cdkj->cdij", posterior["share"].values, a, b)
+        for a, b in combinations(tables, 2)
+    ]
+    return np.concatenate([x.reshape(*x.shape[:2], -1) for x in found], axis=2)
+
+
+NAMELESS = {"mixture": bins, "six_symptoms": both_symptoms, "uneven_columns": pairs}
+
+
+def without_names(name, posterior):
+    """What of a posterior doesn't depend on the numbers of classes; None for other models."""
+    if name not in NAMELESS:
+        return None
+    of = NAMELESS[name]
+    return Dataset({of.__name__.replace("_", " "): (("chain", "draw", "cell"), of(posterior))})
