@@ -57,9 +57,9 @@ def read_possible(
         parameters = inline_symbolic_ops(view.at_values(inputs))
         dependent = [x for x in parameters if not set(records).isdisjoint(ancestors([x]))]
         bounds = [bounds_of(x, known) for x in dependent]
-        finite = all(each is not None and each.finite for each in bounds)
+        are_numbers = all(each is not None and each.finite for each in bounds)
         transformed = view.model.rvs_to_transforms[rv] is not None
-        if transformed or (rv.dtype.startswith("float") and not finite):
+        if transformed or (rv.dtype.startswith("float") and not are_numbers):
             conditions.append(all_entries(pt.isfinite(record)))
     parameters_of: dict[TensorVariable, TensorVariable] = {}
     for rv, record in zip(rvs, records, strict=True):
