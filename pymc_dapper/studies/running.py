@@ -5,7 +5,7 @@ import os
 import pickle
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
     BrokenExecutor,
     CancelledError,
@@ -25,6 +25,7 @@ from pymc_dapper.studies.messages import error_message
 ATTEMPTS = 3
 """How often a cell is begun, if the worker process dies each time."""
 
+type Run = Callable[[Cell], CellResult]
 type Results = Iterator[tuple[Cell, CellResult]]
 
 
@@ -49,7 +50,7 @@ def check_picklable(runner: CellRunner) -> None:
             ) from error
 
 
-def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executor) -> Results:
+def run_in_executor(run: Run, cells: Iterable[Cell], executor: Executor) -> Results:
     """Run cells in an executor of the user's, which is left open, and yield results as they come.
 
     If the executor reports an error of a cell, the cell has failed; if the executor itself broke,
@@ -59,7 +60,7 @@ def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executo
     try:
         for cell in cells:
             try:
-                futures[executor.submit(runner, cell)] = cell
+                futures[executor.submit(run, cell)] = cell
             except BrokenExecutor as error:
                 yield cell, _not_run(error)
         for future in as_completed(futures):
