@@ -84,7 +84,7 @@ def per_record(model, names, n, times):
     """Nanoseconds per record of a sweep, the shortest of some, after two."""
     step = pmd.DapperStep([model[name] for name in names], model=model)
     reading, point = step._reading, model.initial_point(1)
-    sweep = compile_sweep(reading)
+    sweep = compile_sweep(reading, {})
     rng = np.random.default_rng(1)
     given = step._given(point)
     records = step._records(point)

@@ -204,7 +204,8 @@ class Posterior:
         """Make draws under another prior from those under this one; None if that isn't cheap."""
         draws = counts.shape[1]
         is_tree = not self.alone and are_nested(self.groups)
-        if self.alone or (is_tree and not self.prior.is_bent and self._is_cheap):
+        is_fast = is_tree and (self.prior.kind == "flat" or self.table.size <= FEW)
+        if self.alone or (is_fast and not self.prior.is_bent):
             return self.draw(draws, rng)
         if is_tree and self.prior.kind == "smooth":
             return self._at_likeliest(draws, rng)
@@ -220,11 +221,6 @@ class Posterior:
         if p @ p * draws > LEAST_SHARE**-1:
             return None
         return counts[:, rng.choice(draws, draws, p=p)], WEIGHED
-
-    @property
-    def _is_cheap(self) -> bool:
-        """Whether drawing from a tree is fast."""
-        return self.prior.kind == "flat" or self.table.size <= FEW
 
     def _at_likeliest(self, draws: int, rng: np.random.Generator) -> tuple[np.ndarray, str] | None:
         """Draw by the tree, at the parameters that are most likely given the single cells."""

@@ -100,7 +100,7 @@ def parameter_steps(
 
 
 def _conjugate_blocks(
-    readings: Readings, rvs: Sequence[TensorVariable], present: Present | None = None
+    readings: Readings, rvs: Sequence[TensorVariable], present: Present | None
 ) -> list[list[Conditional]]:
     """Group the parameters with known conditionals by joint draws."""
     tied: dict[frozenset[str], list[TensorVariable]] = {}
@@ -123,10 +123,7 @@ def _conjugate_blocks(
 
 
 def moved_by_nuts(
-    readings: Readings,
-    left: Sequence[TensorVariable],
-    conjugate: bool,
-    present: Present | None = None,
+    readings: Readings, left: Sequence[TensorVariable], conjugate: bool, present: Present | None
 ) -> list[TensorVariable]:
     """Find the continuous parameters that aren't drawn from their conditionals."""
     blocks = _conjugate_blocks(readings, left, present) if conjugate else []

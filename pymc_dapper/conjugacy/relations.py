@@ -203,49 +203,46 @@ def _one_dependent(node: Apply, relations: Sequence[Relation]) -> int:
 # -- entry by entry ------------------------------------------------------------------------------
 
 
-@singledispatch
-def follow_scalar(op: ScalarOp | None, node: Apply, relations: Sequence[Relation]) -> Relation:
-    """Return how the output of an elementwise operation depends on the parameter."""
-    raise neither(node)
-
-
-@follow_scalar.register(ps.Cast)
-@follow_scalar.register(ps.Identity)
-def _same(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
-    if node.outputs[0].type.dtype not in ("float32", "float64"):
-        raise neither(node, "rounds it")
-    return relations[0]
-
-
-@follow_scalar.register(ps.Second)
-def _second(op: ps.Second, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return _with_entries(relations[1], lambda entries: _full(entries, node.outputs[0]))
-
-
-@follow_scalar.register(ps.Sign)
-def _sign(op: ps.Sign, node: Apply, relations: Sequence[Relation]) -> Relation:
-    if not isinstance(relations[0], Power):
-        raise neither(node)
-    return Independent()
-
-
 POWERS = {ps.Abs: 1.0, ps.Sqrt: 0.5, ps.Sqr: 2.0, ps.Reciprocal: -1.0}
 
 
-@follow_scalar.register(ps.Abs)
-@follow_scalar.register(ps.Sqrt)
-@follow_scalar.register(ps.Sqr)
-@follow_scalar.register(ps.Reciprocal)
-def _power(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return _to_power(node, relations[0], POWERS[type(op)])
-
-
-@follow_scalar.register(ps.Pow)
-def _pow(op: ps.Pow, node: Apply, relations: Sequence[Relation]) -> Relation:
-    exponent = known_value(node.inputs[1]) if isinstance(relations[1], Independent) else None
-    if exponent is None or exponent.min() != exponent.max():
-        raise neither(node, "raises it to a power that isn't one constant number")
-    return _to_power(node, relations[0], float(exponent.min()))
+def follow_scalar(op: ScalarOp | None, node: Apply, relations: Sequence[Relation]) -> Relation:
+    """Return how the output of an elementwise operation depends on the parameter."""
+    match op:
+        case ps.Cast() | ps.Identity():
+            if node.outputs[0].type.dtype not in ("float32", "float64"):
+                raise neither(node, "rounds it")
+            return relations[0]
+        case ps.Second():
+            return _with_entries(relations[1], lambda entries: _full(entries, node.outputs[0]))
+        case ps.Sign() if isinstance(relations[0], Power):
+            return Independent()
+        case ps.Abs() | ps.Sqrt() | ps.Sqr() | ps.Reciprocal():
+            return _to_power(node, relations[0], POWERS[type(op)])
+        case ps.Pow():
+            exponent = (
+                known_value(node.inputs[1]) if isinstance(relations[1], Independent) else None
+            )
+            if exponent is None or exponent.min() != exponent.max():
+                raise neither(node, "raises it to a power that isn't one constant number")
+            return _to_power(node, relations[0], float(exponent.min()))
+        case ps.Neg() | ps.Add() | ps.Sub():
+            return Affine(_common_entries(node, affine(node, relations)))
+        case ps.Switch():
+            condition, *branches = relations
+            if not isinstance(condition, Independent):
+                raise neither(node, "switches on it")
+            return Affine(_common_entries(node, affine(node, branches)))
+        case ps.Mul():
+            return _product(node, [r for r in relations if not isinstance(r, Independent)])
+        case ps.TrueDiv():
+            above, below = relations
+            if isinstance(below, Independent):
+                return _scaled(node, above)
+            if isinstance(above, Independent) and isinstance(below, Power):
+                return _scaled(node, Power(below.entries, -below.exponent, True))
+            raise neither(node, "divides by a function of it")
+    raise neither(node)
 
 
 def _to_power(node: Apply, relation: Relation, exponent: float) -> Relation:
@@ -254,40 +251,13 @@ def _to_power(node: Apply, relation: Relation, exponent: float) -> Relation:
     return replace(relation, exponent=relation.exponent * exponent)
 
 
-@follow_scalar.register(ps.Neg)
-@follow_scalar.register(ps.Add)
-@follow_scalar.register(ps.Sub)
-def _add(op: ScalarOp, node: Apply, relations: Sequence[Relation]) -> Relation:
-    return Affine(_common_entries(node, affine(node, relations)))
-
-
-@follow_scalar.register(ps.Switch)
-def _switch(op: ps.Switch, node: Apply, relations: Sequence[Relation]) -> Relation:
-    condition, *branches = relations
-    if not isinstance(condition, Independent):
-        raise neither(node, "switches on it")
-    return Affine(_common_entries(node, affine(node, branches)))
-
-
-@follow_scalar.register(ps.Mul)
-def _mul(op: ps.Mul, node: Apply, relations: Sequence[Relation]) -> Relation:
-    dependent = [r for r in relations if not isinstance(r, Independent)]
-    if len(dependent) == 1:
-        return _scaled(node, dependent[0])
-    powers = [r for r in dependent if isinstance(r, Power)]
-    if len(powers) < len(dependent) or len({r.entries for r in powers}) > 1:
+def _product(node: Apply, factors: Sequence[Relation]) -> Relation:
+    if len(factors) == 1:
+        return _scaled(node, factors[0])
+    powers = [r for r in factors if isinstance(r, Power)]
+    if len(powers) < len(factors) or len({r.entries for r in powers}) > 1:
         raise neither(node, "multiplies it with itself")
     return _scaled(node, Power(powers[0].entries, sum(r.exponent for r in powers)))
-
-
-@follow_scalar.register(ps.TrueDiv)
-def _true_div(op: ps.TrueDiv, node: Apply, relations: Sequence[Relation]) -> Relation:
-    above, below = relations
-    if isinstance(below, Independent):
-        return _scaled(node, above)
-    if isinstance(above, Independent) and isinstance(below, Power):
-        return _scaled(node, Power(below.entries, -below.exponent, True))
-    raise neither(node, "divides by a function of it")
 
 
 def _scaled(node: Apply, relation: Relation) -> Relation:

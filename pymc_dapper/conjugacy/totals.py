@@ -24,7 +24,9 @@ def total(
         return terms
     if parameter.type.ndim == 0:
         return terms.sum()
-    return _add_at(parameter, _numbers(entries, parameter).flatten(), terms.flatten())
+    shape = parameter.type.shape
+    which = in_range(_numbers(entries, parameter).flatten(), prod(shape), "an index")
+    return pt.zeros(prod(shape), dtype="float64")[which].inc(terms.flatten()).reshape(shape)
 
 
 def total_by_category(
@@ -69,14 +71,6 @@ def _numbers(entries: TensorVariable, parameter: TensorVariable) -> TensorVariab
     numbers = np.arange(prod(shape)).reshape(shape)
     [selected] = rebuild([entries], {parameter: pt.constant(numbers)})
     return selected
-
-
-def _add_at(
-    parameter: TensorVariable, which: TensorVariable, terms: TensorVariable
-) -> TensorVariable:
-    shape = parameter.type.shape
-    which = in_range(which, prod(shape), "an index")
-    return pt.zeros(prod(shape), dtype="float64")[which].inc(terms).reshape(shape)
 
 
 def in_range(index: TensorVariable, length: TensorVariable | int, what: str) -> TensorVariable:

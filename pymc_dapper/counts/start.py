@@ -38,7 +38,7 @@ class Starts:
         """Return counts with the known totals."""
         known, names = self._totals(given), self._reading.known.factors
         _check_size({f"'{names[k]}'" for k in np.flatnonzero(np.abs(known) > LARGEST)}, error)
-        counts = find_start(self._reading.known.matrix, known, names, counts)
+        counts = find_start(self._reading.known.matrix, (known, known), names, counts)
         large = self._reading.totals.completed(counts) > LARGEST
         _check_size({name_cells(self._reading, large)} - {""}, error)
         return counts

@@ -246,11 +246,11 @@ class CountStep(Step):
         """Compile the sweep, find a possible start, and compare the sweep with the model."""
         self._stage("Compiling")
         counts, given, rng = self._counts(point), self._given(point), np.random.default_rng(0)
-        self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
+        self.sweep = compile_count_sweep(self._reading, self._moves, options)
         agreeing = self._starts.with_known_totals(counts, given, ReadingError)
         if any_impossible(self._reading, self.sweep, agreeing, given):
             self._moves = self._moves_around_impossible_tables()
-            self.sweep = compile_count_sweep(self._reading, self._moves, compile_kwargs=options)
+            self.sweep = compile_count_sweep(self._reading, self._moves, options)
         if self._marginalised is not None:
             self._marginalised.compile()
         start = self._starts.possible(self.sweep, counts, given, rng, ReadingError)

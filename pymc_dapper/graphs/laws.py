@@ -171,19 +171,15 @@ def _is_random(x: Variable, given: list[Variable]) -> bool:
 def _keeps_density(x: Variable, given: list[Variable] | None = None) -> bool:
     """Whether a graph is known to have a density, as a function of one variable with a density."""
     given = given or []
-    node = x.owner
-    if node is None:
-        return False
-    if _is_law(node.op):
-        return has_density(node)
-    if isinstance(node.op, DimShuffle):
-        return _keeps_density(node.inputs[0], given)
-    if not isinstance(node.op, Elemwise) or x.type.dtype != "float64":
-        return False
-    if not isinstance(node.op.scalar_op, KEEP_A_DENSITY):
-        return False
-    drawn = [y for y in node.inputs if _is_random(y, given)]
-    return len(drawn) == 1 and _keeps_density(drawn[0], given)
+    match x.owner:
+        case Apply(op=op) as node if _is_law(op):
+            return has_density(node)
+        case Apply(op=DimShuffle(), inputs=[inner]):
+            return _keeps_density(inner, given)
+        case Apply(op=Elemwise(scalar_op=op), inputs=inputs) if isinstance(op, KEEP_A_DENSITY):
+            drawn = [y for y in inputs if _is_random(y, given)]
+            return x.type.dtype == "float64" and len(drawn) == 1 and _keeps_density(drawn[0], given)
+    return False
 
 
 def _clip(x: Variable, given: list[Variable]) -> Clipped | None:

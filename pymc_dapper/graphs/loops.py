@@ -82,14 +82,12 @@ def _last_of_sums(node: Apply, inputs: list[Variable]) -> list[Variable] | None:
     step = _step(scan.op, scan.inputs)
     if step is None:
         return None
-    [result] = step.results
-    added = result.owner
-    if added is None or not isinstance(added.op, Elemwise):
-        return None
-    if not isinstance(added.op.scalar_op, Add):
-        return None
-    terms = [x for x in added.inputs if x not in step.states]
-    if len(terms) != len(added.inputs) - 1 or not set(step.states).isdisjoint(ancestors(terms)):
+    match step.results[0].owner:
+        case Apply(op=Elemwise(scalar_op=Add()), inputs=added):
+            terms = [x for x in added if x not in step.states]
+        case _:
+            return None
+    if len(terms) != len(added) - 1 or not set(step.states).isdisjoint(ancestors(terms)):
         return None
     found = step.for_all(terms)
     if found is None:

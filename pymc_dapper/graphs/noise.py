@@ -4,7 +4,7 @@ Draws of common distributions are rewritten as functions of uniform, normal or e
 arrays, which compiled code draws first. Other draws use the generator.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from itertools import accumulate
@@ -75,11 +75,12 @@ def with_randomness[V: Variable](graphs: Sequence[V]) -> tuple[Randomness, list[
         node = at_inputs(node, inputs)
         next_rng, draw = node.outputs
         known = tuple(length for length in draw.type.shape if length is not None)
-        kind = _kind(node.op)
-        if kind is not None and len(known) == draw.type.ndim:
+        rule = _rule(node.op)
+        if rule is not None and len(known) == draw.type.ndim:
+            kind, transform = rule
             variable = pt.tensor(f"{kind}_{len(noise)}", dtype="float64", shape=known)
             noise.append(Noise(variable, kind, known))
-            from_noise = transform_noise(node.op, variable, *node.op.dist_params(node))
+            from_noise = transform(variable, *node.op.dist_params(node))
             return [latest, from_noise.astype(draw.dtype)]
         latest = next_rng
         return node.outputs
@@ -121,7 +122,7 @@ def takes_generator(rv: Variable) -> bool:
     """Whether a random variable is drawn by a generator, not made from noise."""
     [graph] = inline_symbolic_ops([rv])
     draws = (node for node in io_toposort(rv.owner.inputs, [graph]))
-    return any(isinstance(node.op, RandomVariable) and _kind(node.op) is None for node in draws)
+    return any(isinstance(node.op, RandomVariable) and _rule(node.op) is None for node in draws)
 
 
 def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
@@ -148,40 +149,8 @@ COUNTS: dict[type[Op], tuple[int, ...]] = {laws.BinomialRV: (0,), laws.Multinomi
 FEW_CATEGORIES = 16
 """Up to this number of categories, a draw is compared with the bounds of all of them."""
 
-KINDS: dict[type[Op], str] = {
-    laws.BernoulliRV: "random",
-    laws.CategoricalRV: "random",
-    laws.UniformRV: "random",
-    laws.NormalRV: "standard_normal",
-    laws.LogNormalRV: "standard_normal",
-    laws.HalfNormalRV: "standard_normal",
-    laws.ExponentialRV: "standard_exponential",
-    laws.LaplaceRV: "random",
-    laws.MvNormalRV: "standard_normal",
-}
-"""The kind of noise for draws of a distribution, one number for each entry."""
 
-
-def _kind(op: Op) -> str | None:
-    """Return the kind of noise for a distribution; None if a generator draws it."""
-    if isinstance(op, laws.MvNormalRV) and op.method != "cholesky":
-        return None
-    return KINDS.get(type(op))
-
-
-@singledispatch
-def transform_noise(op: Op, noise: TensorVariable, *parameters: TensorVariable) -> TensorVariable:
-    """Turn standard noise into draws of a distribution."""
-    raise NotImplementedError(f"{op} isn't drawn from noise")
-
-
-@transform_noise.register(laws.BernoulliRV)
-def _bernoulli(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable:
-    return u < p
-
-
-@transform_noise.register(laws.CategoricalRV)
-def _categorical(op: Op, u: TensorVariable, p: TensorVariable) -> TensorVariable:
+def _categorical(u: TensorVariable, p: TensorVariable) -> TensorVariable:
     if (chosen := chosen_by_products(u, p)) is not None:
         return chosen
     n_categories = p.type.shape[-1]
@@ -210,47 +179,36 @@ def chosen_by(u: TensorVariable, weights: Sequence[TensorVariable]) -> TensorVar
     return pt.add(pt.zeros_like(u, dtype="int64"), *above)
 
 
-@transform_noise.register(laws.UniformRV)
-def _uniform(
-    op: Op, u: TensorVariable, low: TensorVariable, high: TensorVariable
-) -> TensorVariable:
-    return low + (high - low) * u
-
-
-@transform_noise.register(laws.NormalRV)
-def _normal(op: Op, z: TensorVariable, mu: TensorVariable, sigma: TensorVariable) -> TensorVariable:
-    return mu + sigma * z
-
-
-@transform_noise.register(laws.MvNormalRV)
 def _multivariate_normal(
-    op: Op, z: TensorVariable, mu: TensorVariable, covariance: TensorVariable
+    z: TensorVariable, mu: TensorVariable, covariance: TensorVariable
 ) -> TensorVariable:
     factor = pt.linalg.cholesky(covariance)
     return mu + (factor * z[..., None, :]).sum(axis=-1)
 
 
-@transform_noise.register(laws.LogNormalRV)
-def _log_normal(
-    op: Op, z: TensorVariable, mu: TensorVariable, sigma: TensorVariable
-) -> TensorVariable:
-    return pt.exp(mu + sigma * z)
-
-
-@transform_noise.register(laws.HalfNormalRV)
-def _half_normal(
-    op: Op, z: TensorVariable, loc: TensorVariable, sigma: TensorVariable
-) -> TensorVariable:
-    return loc + sigma * pt.abs(z)
-
-
-@transform_noise.register(laws.ExponentialRV)
-def _exponential(op: Op, e: TensorVariable, scale: TensorVariable) -> TensorVariable:
-    return scale * e
-
-
-@transform_noise.register(laws.LaplaceRV)
-def _laplace(op: Op, u: TensorVariable, mu: TensorVariable, b: TensorVariable) -> TensorVariable:
+def _laplace(u: TensorVariable, mu: TensorVariable, b: TensorVariable) -> TensorVariable:
     # 1 - u is never zero; 1 - |2u - 1| is zero only if u is.
     centred = u - 0.5
     return mu - b * pt.sign(centred) * pt.log1p(-2 * pt.abs(centred))
+
+
+FROM_NOISE: dict[type[Op], tuple[str, Callable[..., TensorVariable]]] = {
+    laws.BernoulliRV: ("random", lambda u, p: u < p),
+    laws.CategoricalRV: ("random", _categorical),
+    laws.UniformRV: ("random", lambda u, low, high: low + (high - low) * u),
+    laws.NormalRV: ("standard_normal", lambda z, mu, sigma: mu + sigma * z),
+    laws.LogNormalRV: ("standard_normal", lambda z, mu, sigma: pt.exp(mu + sigma * z)),
+    laws.HalfNormalRV: ("standard_normal", lambda z, loc, sigma: loc + sigma * pt.abs(z)),
+    laws.ExponentialRV: ("standard_exponential", lambda e, scale: scale * e),
+    laws.LaplaceRV: ("random", _laplace),
+    laws.MvNormalRV: ("standard_normal", _multivariate_normal),
+}
+"""The kind of noise for draws of a distribution, a number for each entry; and the draws, as a
+function of noise and parameters."""
+
+
+def _rule(op: Op) -> tuple[str, Callable[..., TensorVariable]] | None:
+    """Return how a distribution is drawn from noise; None if a generator draws it."""
+    if isinstance(op, laws.MvNormalRV) and op.method != "cholesky":
+        return None
+    return FROM_NOISE.get(type(op))

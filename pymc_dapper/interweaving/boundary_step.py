@@ -108,7 +108,7 @@ class BoundaryStep(Step):
 
     def _compile(self) -> None:
         self._stage("Compiling")
-        self._move = compile_boundaries(self._reading, compile_kwargs=self._options)
+        self._move = compile_boundaries(self._reading, self._options)
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self.steps_done, self.tuning_steps = 0, tune

@@ -230,7 +230,7 @@ class InterweaveStep(Step):
             reading = read_affine(reading, self._affine, self._point, of_noise)
             given = self._given_of(reading)
         dim = int(sum(np.prod(x.type.shape) for x in (*reading.moving, *reading.numbers)))
-        move, costs = compile_moves(reading, compile_kwargs=self._options)
+        move, costs = compile_moves(reading, self._options)
         names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
         moves = CompiledMoves(reading, move, costs, given, dim, names)
         self._check_compiled(moves, checked or check_noise(reading, self._point))

@@ -25,6 +25,16 @@ def copy_into(to: np.ndarray, start: int, source: np.ndarray) -> None:
 
 
 @njit
+def with_room(values: np.ndarray, used: int, needed: int) -> np.ndarray:
+    """Return an array of floats with enough room, which keeps the used part of another one."""
+    if needed <= values.size:
+        return values
+    more = np.empty(2 * needed)
+    copy_into(more, 0, values[:used])
+    return more
+
+
+@njit
 def numbered(n: int) -> np.ndarray:
     """Return the whole numbers below n. numba takes longer to compile ``np.arange``."""
     numbers = np.empty(n, dtype=np.int64)

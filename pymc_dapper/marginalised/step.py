@@ -152,7 +152,7 @@ class MarginalisedStep(Step):
         """Compile the sums, tabulate the weights, and build NUTS."""
         self._stage("Compiling")
         reading, nuts = self._reading, {"compile_kwargs": options, **nuts}
-        self._sums = compile_sums(reading, compile_kwargs=options)
+        self._sums = compile_sums(reading, options)
         self._sums.tabulate(self._counts(point), self._given(point))
         self.nuts = nuts_on(self._sums.log_density, reading.moved, reading.model, point, **nuts)
         self._check_compiled(point)

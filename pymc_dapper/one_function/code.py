@@ -66,9 +66,9 @@ class Code:
         """Write a line, by default in the innermost loop."""
         self._blocks[self.depth if depth is None else depth].lines.append(line)
 
-    def once(self, line: str, depth: int = 0) -> None:
-        """Write a line that has no effect the second time."""
-        block = self._blocks[depth]
+    def once(self, line: str) -> None:
+        """Write a line, outside of all loops, that has no effect the second time."""
+        block = self._blocks[0]
         if line not in block.known:
             block.known[line] = line
             block.lines.append(line)

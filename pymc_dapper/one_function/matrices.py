@@ -29,16 +29,11 @@ UNROLLED = 8
 """A sum of at most this number of products is an expression, not a loop."""
 
 
-@written.register(SolveTriangular)
-def _solve_triangular(op: SolveTriangular, node: Apply, code: Code, inputs: list[Value]) -> Value:
-    return _substituted(op, node, code, inputs)
-
-
 @written.register(Blockwise)
 def _blockwise(op: Blockwise, node: Apply, code: Code, inputs: list[Value]) -> Value:
     if not isinstance(op.core_op, SolveTriangular):
         raise NotWrittenError
-    return _substituted(op.core_op, node, code, inputs)
+    return _solve_triangular(op.core_op, node, code, inputs)
 
 
 @written.register(BlockwiseWithCoreShape)
@@ -49,7 +44,8 @@ def _with_core_shape(
     return _blockwise(blockwise, node, code, inputs[: len(blockwise.inputs_sig)])
 
 
-def _substituted(op: SolveTriangular, node: Apply, code: Code, inputs: list[Value]) -> Value:
+@written.register(SolveTriangular)
+def _solve_triangular(op: SolveTriangular, node: Apply, code: Code, inputs: list[Value]) -> Value:
     """Solve small triangular systems, of any number of right sides, row by row."""
     a, b = inputs
     n_rows, n_columns = a.shape[-1], op.b_ndim - 1

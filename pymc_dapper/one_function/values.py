@@ -336,12 +336,12 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
     return value
 
 
-def view(x: Value, shape: Any, entry: Any, fast: int | None = None, dtype: str = "") -> Value:
+def view(x: Value, shape: Any, entry: Any, fast: int | None = None) -> Value:
     """Take entries of an array; a separate number among them has a name."""
     if not len(shape):
         with x.code.outside():
-            return single(x.code, dtype or x.dtype, entry(()))
-    value = Value(x.code, dtype or x.dtype, shape, entry, x.weight, fast)
+            return single(x.code, x.dtype, entry(()))
+    value = Value(x.code, x.dtype, shape, entry, x.weight, fast)
     value.is_copied = x.stored is not None or x.is_copied
     return value
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph import Variable, ancestors
+from pytensor.graph import Apply, Variable, ancestors
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar import AND, EQ, NEQ, OR, Cast, Invert, Sub, Switch
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
@@ -60,20 +60,14 @@ def find_equalities(view: ModelView, values: Sequence[TensorVariable]) -> Iterat
 
 def _compared(condition: Variable) -> Iterator[Sequence[Variable]]:
     """Find the pairs that a condition requires to be equal."""
-    node = condition.owner
-    if node is None:
-        return
-    if isinstance(node.op, Elemwise):
-        match node.op.scalar_op:
-            case EQ() | NEQ():
-                yield node.inputs
-            case Switch():
-                yield from _compared(node.inputs[0])
-            case AND() | OR() | Invert() | Cast():
-                for x in node.inputs:
-                    yield from _compared(x)
-    elif isinstance(node.op, CAReduce | DimShuffle):
-        yield from _compared(node.inputs[0])
+    match condition.owner:
+        case Apply(op=Elemwise(scalar_op=EQ() | NEQ()), inputs=pair):
+            yield pair
+        case Apply(op=Elemwise(scalar_op=AND() | OR() | Invert() | Cast()), inputs=parts):
+            for x in parts:
+                yield from _compared(x)
+        case Apply(op=Elemwise(scalar_op=Switch()) | CAReduce() | DimShuffle(), inputs=[x, *_]):
+            yield from _compared(x)
 
 
 def find_releases(view: ModelView, values: Sequence[TensorVariable]) -> Iterator[ModelRelease]:

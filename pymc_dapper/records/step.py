@@ -244,9 +244,7 @@ class DapperStep(Step):
         self._options, self._checked = options, checked._replace(records=self._records(point))
         self._walk: CompiledSweep | None = None
         self._statistics: SufficientStatistics | None = None
-        self.sweep = compile_sweep(
-            reading, compile_kwargs=options, tell_accepted=self.track_records
-        )
+        self.sweep = compile_sweep(reading, options, tell_accepted=self.track_records)
         self.exchange: CompiledExchange | None = None
         if self._pairs is not None:
             self.exchange = compile_exchange(reading, self._pairs, options)
@@ -489,9 +487,7 @@ class DapperStep(Step):
             reading = read_local(self._reading)
             if reading is None:
                 return None
-            sweep = compile_sweep(
-                reading, compile_kwargs=self._options, tell_accepted=self.track_records
-            )
+            sweep = compile_sweep(reading, self._options, tell_accepted=self.track_records)
             checked = self._checked
             given = [*self._given(self._point), np.array(1.0)]
             rng = np.random.default_rng(0)

@@ -51,7 +51,6 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from pymc_dapper.checks import finite_number, has_shape, real_numbers, whole_number
-from pymc_dapper.reference._louis import LouisMoments, louis
 
 Simulate = Callable[[np.ndarray, int, np.random.Generator], Any]
 LogDensity = Callable[[np.ndarray, Any], ArrayLike]
@@ -127,6 +126,43 @@ class EMIteration(NamedTuple):
     gain: float
     gain_se: float
     counted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LouisMoments:
+    """Score and information at theta, estimated from a weighted sample drawn there.
+
+    `complete_information` and `missing_information` are the mean of the complete data's information
+    and the covariance of their score. `score_mc_cov` is the Monte Carlo covariance of the score,
+    `information_mc_se` the Monte Carlo standard error of each entry of the information, and `ess`
+    the effective number of draws.
+    """
+
+    score: np.ndarray
+    score_mc_cov: np.ndarray
+    complete_information: np.ndarray
+    missing_information: np.ndarray
+    information_mc_se: np.ndarray
+    ess: float
+
+    @property
+    def information(self) -> np.ndarray:
+        """Observed information, by Louis."""
+        return self.complete_information - self.missing_information
+
+    @property
+    def regular(self) -> bool:
+        """Whether the information is positive definite."""
+        found = self.information
+        return bool(np.isfinite(found).all() and np.linalg.eigvalsh(found).min() > 0)
+
+    @property
+    def estimate_mc_se(self) -> np.ndarray:
+        """Monte Carlo standard error of the zero of the score; nan if there is none."""
+        if not self.regular:
+            return np.full(len(self.score), np.nan)
+        inverse = np.linalg.inv(self.information)
+        return np.sqrt(np.diag(inverse @ self.score_mc_cov @ inverse))
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,11 +358,6 @@ class _Sample:
     def ess(self) -> float:
         return float((1 / (self.weights**2).sum(axis=0)).min())
 
-    @property
-    def given_weights(self) -> np.ndarray:
-        """The weights in the shape that the user's functions return."""
-        return self.weights.reshape(self.shape)
-
 
 @dataclass(frozen=True)
 class _Model:
@@ -378,7 +409,7 @@ class _Model:
         """Maximise the weighted log-likelihood, starting from theta if it is done numerically."""
         if self.user_maximise is None:
             return self._maximise_numerically(theta, sample)
-        found = self.user_maximise(sample.data, sample.given_weights)
+        found = self.user_maximise(sample.data, sample.weights.reshape(sample.shape))
         new = np.atleast_1d(np.asarray(found, dtype=float))
         if new.shape != theta.shape or not np.isfinite(new).all():
             raise ValueError(
@@ -495,6 +526,28 @@ def _newton(model: _Model, theta: np.ndarray, draws: int) -> tuple[np.ndarray, L
         if np.all(np.abs(step) <= NEWTON_ERRORS * moments.estimate_mc_se):
             return theta, moments, ""
     return theta, moments, STILL_MOVING.format(np.abs(step))
+
+
+def louis(weights: np.ndarray, score: np.ndarray, hessian: np.ndarray, ess: float) -> LouisMoments:
+    """Weighted moments of the complete score and information, summed over the blocks.
+
+    The weights of M draws for K independent blocks, shape (M, K), add up to 1 over the draws. Score
+    (M, K, P) and Hessian (M, K, P, P) are those of the complete data's log-likelihood.
+    """
+    mean_score = np.einsum("mk,mkp->kp", weights, score)
+    centred = score - mean_score
+    spread = np.einsum("mkp,mkq->mkpq", centred, centred)
+    terms = -hessian - spread
+    means = np.einsum("mk,mkpq->kpq", weights, terms)
+    squared = weights**2
+    return LouisMoments(
+        score=mean_score.sum(axis=0),
+        score_mc_cov=np.einsum("mk,mkpq->pq", squared, spread),
+        complete_information=-np.einsum("mk,mkpq->pq", weights, hessian),
+        missing_information=np.einsum("mk,mkpq->pq", weights, spread),
+        information_mc_se=np.sqrt(np.einsum("mk,mkpq->pq", squared, (terms - means) ** 2)),
+        ess=ess,
+    )
 
 
 def _is_rough(moments: LouisMoments) -> bool:

@@ -86,14 +86,6 @@ class PreparedModel:
         self._fresh = [step.sampling_state for step in self.steps]
         self._functions: dict[tuple[str, ...], Callable[..., Any]] = {}
 
-    @property
-    def reusable(self) -> bool:
-        """Whether a further run would be the same as one with steps that were built for it.
-
-        A CountStep uses the data when it is built, for a first guess at its proposals.
-        """
-        return not any(isinstance(step, CountStep) for step in self.steps)
-
     def matches(self, structure: Structure, options: Mapping[str, Any]) -> bool:
         """Whether another model is the same except for the values of its data."""
         return equal_dataclass_values(self._options, options) and self._structure.equals(structure)
@@ -134,7 +126,9 @@ class ModelCache:
                 kept.take_over(structure)
                 return kept
         new = PreparedModel(structure, options)
-        if new.reusable:
+        # A CountStep uses the data when it is built, for a first guess at its proposals: a further
+        # run would be another than one with a step that was built for it.
+        if not any(isinstance(step, CountStep) for step in new.steps):
             self.prepared = [new, *self.prepared[: MODELS_KEPT - 1]]
         return new
 

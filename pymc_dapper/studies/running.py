@@ -5,19 +5,16 @@ import os
 import pickle
 import sys
 import threading
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import (
-    FIRST_COMPLETED,
     BrokenExecutor,
     CancelledError,
     Executor,
     Future,
     ProcessPoolExecutor,
+    ThreadPoolExecutor,
     as_completed,
-    wait,
 )
-from itertools import islice
 from multiprocessing.connection import wait as wait_for_any
 
 from pymc_dapper.studies.cell import CellResult, CellRunner
@@ -28,6 +25,7 @@ from pymc_dapper.studies.messages import error_message
 ATTEMPTS = 3
 """How often a cell is begun, if the worker process dies each time."""
 
+type Run = Callable[[Cell], CellResult]
 type Results = Iterator[tuple[Cell, CellResult]]
 
 
@@ -52,7 +50,7 @@ def check_picklable(runner: CellRunner) -> None:
             ) from error
 
 
-def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executor) -> Results:
+def run_in_executor(run: Run, cells: Iterable[Cell], executor: Executor) -> Results:
     """Run cells in an executor of the user's, which is left open, and yield results as they come.
 
     If the executor reports an error of a cell, the cell has failed; if the executor itself broke,
@@ -62,7 +60,7 @@ def run_in_executor(runner: CellRunner, cells: Iterable[Cell], executor: Executo
     try:
         for cell in cells:
             try:
-                futures[executor.submit(runner, cell)] = cell
+                futures[executor.submit(run, cell)] = cell
             except BrokenExecutor as error:
                 yield cell, _not_run(error)
         for future in as_completed(futures):
@@ -95,60 +93,61 @@ def _executor_failed(error: Exception) -> CellResult:
 def run_in_processes(runner: CellRunner, cells: Iterable[Cell], workers: int) -> Results:
     """Run cells in processes on this machine, and replace processes that die.
 
-    Each process has a pool of its own. So if it dies, we know in which cell, and only that is lost.
-    Each cell is asked for when there is a process to run it. Raises RuntimeError if processes can't
-    be started.
+    Raises RuntimeError if processes can't be started.
     """
-    new = ((cell, 1) for cell in cells)
-    waiting = deque(islice(new, 1))
-    if not waiting:
-        return
-    idle = [_one_process() for _ in range(workers)]
-    running: dict[Future[CellResult], tuple[Cell, int, ProcessPoolExecutor]] = {}
-    try:
-        _check_ready(idle[0], runner)
-        while True:
-            while idle:
-                waiting.extend(islice(new, 0 if waiting else 1))
-                if not waiting:
-                    break
-                cell, attempt = waiting.popleft()
-                future, pool = _begin(idle.pop(), runner, cell)
-                running[future] = cell, attempt, pool
-            if not running:
-                return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                cell, attempt, pool = running.pop(future)
+    processes = _Processes(runner, workers)
+    with ThreadPoolExecutor(workers) as waiting:  # a thread for each process
+        try:
+            yield from run_in_executor(processes, cells, waiting)
+        finally:
+            processes.stop()
+
+
+class _Processes:
+    """Runs cells in processes.
+
+    Each process has a pool of its own. So if it dies, we know in which cell, and only that is lost.
+    """
+
+    def __init__(self, runner: CellRunner, n: int):
+        self._runner = runner
+        self._pools = [_one_process() for _ in range(n)]
+        self._idle = list(range(n))
+        self._stopped = False
+        _check_ready(self._pools[0], runner)
+
+    def __call__(self, cell: Cell) -> CellResult:
+        """Run a cell in an idle process; if that dies, in a new one."""
+        k = self._idle.pop()
+        try:
+            for _ in range(ATTEMPTS):
                 try:
-                    result = future.result()
+                    return self._begin(k, cell).result()
                 except BrokenExecutor:
-                    pool = _one_process()
-                    if attempt < ATTEMPTS:
-                        waiting.appendleft((cell, attempt + 1))
-                        idle.append(pool)
-                        continue
-                    message = f"the worker process died, {ATTEMPTS} times in a row, in this cell"
-                    result = CellResult(WORKER_DIED, message)
-                except Exception as error:
-                    result = _executor_failed(error)
-                idle.append(pool)
-                yield cell, result
-    finally:
-        for pool in idle:
-            pool.shutdown(wait=False)
-        for _, _, pool in running.values():  # if the study is interrupted
-            _kill(pool)
+                    if self._stopped:
+                        raise
+                    self._pools[k] = _one_process()
+            message = f"the worker process died, {ATTEMPTS} times in a row, in this cell"
+            return CellResult(WORKER_DIED, message)
+        finally:
+            self._idle.append(k)
 
+    def _begin(self, k: int, cell: Cell) -> Future[CellResult]:
+        """Begin a cell; in a new process if this one has died since its last cell."""
+        try:
+            return self._pools[k].submit(self._runner, cell)
+        except BrokenExecutor:
+            self._pools[k] = _one_process()
+            return self._pools[k].submit(self._runner, cell)
 
-def _begin(
-    pool: ProcessPoolExecutor, runner: CellRunner, cell: Cell
-) -> tuple[Future[CellResult], ProcessPoolExecutor]:
-    """Begin a cell; in a new process if this one has died since its last cell."""
-    try:
-        return pool.submit(runner, cell), pool
-    except BrokenExecutor:
-        new = _one_process()
-        return new.submit(runner, cell), new
+    def stop(self) -> None:
+        """End all processes; if the study is interrupted, in the middle of a cell."""
+        self._stopped = True
+        for pool in self._pools:
+            processes = list(pool._processes.values())  # Python 3.14 has kill_workers for it
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.kill()
 
 
 def _one_process() -> ProcessPoolExecutor:
@@ -167,14 +166,6 @@ def _die_with_parent() -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _kill(pool: ProcessPoolExecutor) -> None:
-    """Stop a pool in the middle of a cell (Python 3.14 has kill_workers for it)."""
-    processes = list(pool._processes.values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.kill()
 
 
 def _check_ready(pool: ProcessPoolExecutor, runner: CellRunner) -> None:

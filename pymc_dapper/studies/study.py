@@ -25,7 +25,6 @@ from pymc_dapper.studies.fingerprint import fingerprint
 from pymc_dapper.studies.grid import Cell, read_grid
 from pymc_dapper.studies.result import collect
 from pymc_dapper.studies.running import (
-    Results,
     available_cores,
     check_picklable,
     run_in_executor,
@@ -177,7 +176,9 @@ def study(
     runner = CellRunner(
         simulate=checks.function(simulate, "simulate", "simulate(rng, **cell)"),
         build=checks.function(build, "build", "build(released, **cell)"),
-        seed=_fresh_seed() if seed is None else checks.whole_number(seed, "seed", at_least=0),
+        seed=int(np.random.SeedSequence().generate_state(1)[0])
+        if seed is None
+        else checks.whole_number(seed, "seed", at_least=0),
         var_names=None if var_names is None else checks.names(var_names, "var_names"),
         prob=checks.finite_number(prob, "prob", above=0, below=1),
         timeout=None if timeout is None else checks.finite_number(timeout, "timeout", above=0),
@@ -198,18 +199,15 @@ def study(
             results = {cell: x for cell, x in results.items() if x.status == DONE}
         _tell_changes(place, results, on_change)
     missing = [cell for cell in read.cells if cell not in results]
+    run: Any = run_in_processes if isinstance(executor, int) else run_in_executor
     with _progress(len(read.cells), len(results), show=progressbar) as report:
-        for cell, result in _hand_out(runner, missing, executor):
+        for cell, result in run(runner, missing, executor):
             results[cell] = result
             if place is not None and result.status != NOT_RUN:
                 place.write(cell, result)
             report(result)
     _warn_of_missing(results)
     return collect(read, results, {"seed": runner.seed, "prob": runner.prob})
-
-
-def _fresh_seed() -> int:
-    return int(np.random.SeedSequence().generate_state(1)[0])
 
 
 def _sample_kwargs(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -244,12 +242,6 @@ def _identity(runner: CellRunner, names: Sequence[str]) -> dict[str, Any]:
         "missing_information": runner.missing_information,
         "sample_kwargs": dict(runner.sample_kwargs),
     }
-
-
-def _hand_out(runner: CellRunner, cells: Iterable[Cell], executor: Executor | int) -> Results:
-    if isinstance(executor, int):
-        return run_in_processes(runner, cells, executor)
-    return run_in_executor(runner, cells, executor)
 
 
 @contextmanager

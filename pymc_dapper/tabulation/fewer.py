@@ -1,7 +1,7 @@
 """A model of the same form with few records, small enough to be evaluated."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pymc as pm
@@ -14,6 +14,7 @@ from pytensor.tensor.basic import Alloc, MakeVector
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.shape import Reshape, SpecifyShape
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 from pymc_dapper.graphs.view import view_of
@@ -70,6 +71,31 @@ class _Shorter(NamedTuple):
         return with_inputs(node, inputs)
 
 
+def register_again(
+    rv: TensorVariable,
+    old: pm.Model,
+    written: Callable[[Variable], Variable],
+    apply: Callable[[Apply, list[Variable]], Sequence[Variable]] = with_inputs,
+    **options: Any,
+) -> TensorVariable:
+    """Add a random variable of another model to the model in context.
+
+    ``written`` writes variables of the old model in terms of the new one; ``options`` are those of
+    ``Model.register_rv``.
+    """
+    inputs = [
+        pytensor.shared(np.random.default_rng()) if isinstance(x.type, RandomType) else written(x)
+        for x in rv.owner.inputs
+    ]
+    made = apply(rv.owner, inputs)[rv.owner.outputs.index(rv)]
+    if rv in old.observed_RVs:
+        observed = written(old.rvs_to_values[rv])
+        options["observed"] = observed.data if isinstance(observed, Constant) else observed
+    else:
+        options |= {"transform": old.rvs_to_transforms[rv], "default_transform": None}
+    return pm.modelcontext(None).register_rv(made, rv.name, **options)
+
+
 def with_few_records(model: pm.Model, n: int, chosen: np.ndarray) -> pm.Model:
     """Write the model again with some of its n records.
 
@@ -111,22 +137,7 @@ def with_few_records(model: pm.Model, n: int, chosen: np.ndarray) -> pm.Model:
             if rv in densities:
                 pm.Potential(rv.name, untold(written(densities[rv])))
                 continue
-            inputs = [
-                pytensor.shared(np.random.default_rng())
-                if isinstance(x.type, RandomType)
-                else written(x)
-                for x in rv.owner.inputs
-            ]
-            made = untold(shorter.node(rv.owner, inputs)[rv.owner.outputs.index(rv)])
-            if rv in model.observed_RVs:
-                observed = written(model.rvs_to_values[rv])
-                observed = observed.data if isinstance(observed, Constant) else observed
-                new[rv] = few.register_rv(made, rv.name, observed=observed)
-            else:
-                transform = model.rvs_to_transforms[rv]
-                new[rv] = few.register_rv(
-                    made, rv.name, transform=transform, default_transform=None
-                )
+            new[rv] = untold(register_again(rv, model, written, shorter.node))
         for x in model.deterministics:
             pm.Deterministic(x.name, written(x))
         for x in model.potentials:

@@ -57,6 +57,7 @@ class LongForm:
         for node in io_toposort([self._matrix], [graph]):
             if dependent.isdisjoint(node.outputs):
                 continue
+            of_entries = isinstance(node.op, Elemwise) and node.outputs[0].type.shape == self._shape
             if set(long).isdisjoint(node.inputs):
                 inputs = [of_sums.get(x, x) for x in node.inputs]
                 of_sums.update(zip(node.outputs, with_inputs(node, inputs), strict=True))
@@ -69,7 +70,7 @@ class LongForm:
                 long[node.outputs[0]] = long[node.inputs[0]]
             elif isinstance(node.op, CheckAndRaise) and dependent.isdisjoint(node.inputs[1:]):
                 long[node.outputs[0]] = node.op(long[node.inputs[0]], *node.inputs[1:])
-            elif self._is_by_entry(node) and set(of_sums).isdisjoint(node.inputs):
+            elif of_entries and set(of_sums).isdisjoint(node.inputs):
                 inputs = [long[x] if x in long else self.of(x) for x in node.inputs]
                 long[node.outputs[0]] = _apply(node, inputs)
             else:
@@ -82,9 +83,6 @@ class LongForm:
 
     def _flat(self, x: TensorVariable) -> TensorVariable:
         return pt.vector(x.name, dtype=x.dtype, shape=(prod(self._shape),))
-
-    def _is_by_entry(self, node: Apply) -> bool:
-        return isinstance(node.op, Elemwise) and node.outputs[0].type.shape == self._shape
 
     def _sum(self, long: TensorVariable, over_all: bool) -> TensorVariable:
         """Sum a graph over all entries, or over the first axis of the records."""

@@ -291,7 +291,8 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     laws_of_each = zip(rvs, read.records, supports, chances, strict=True)
     probabilities = [_probabilities(*each, read) for each in laws_of_each]
     for rv, p in zip(rvs, probabilities, strict=True):
-        _check_independence(rv, p, read.records)
+        if (why := depends_on_others(p, 0, read.records)) is not None:
+            raise TabulationError(f"the prior of '{rv.name}' ties records together: {why}")
     seen: dict[Variable, SumGraph] = {}
     answers: dict[str, TensorVariable] = {}
 
@@ -426,14 +427,6 @@ def _probabilities(
         for value in values
     ]
     return pt.stack(densities, axis=-1)
-
-
-def _check_independence(
-    rv: TensorVariable, p: TensorVariable, records: Sequence[TensorVariable]
-) -> None:
-    """Refuse a distribution that depends on other records than the one it is for."""
-    if (why := depends_on_others(p, 0, records)) is not None:
-        raise TabulationError(f"the prior of '{rv.name}' ties records together: {why}")
 
 
 def _follow(name: str, graph: TensorVariable, read: ReadInTerms) -> SumGraph | TensorVariable:

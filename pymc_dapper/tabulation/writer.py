@@ -12,7 +12,6 @@ import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Constant, Variable, ancestors, explicit_graph_inputs
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.random.type import RandomType
 from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
@@ -27,6 +26,7 @@ from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
 from pymc_dapper.tabulation.errors import TabulationError
+from pymc_dapper.tabulation.fewer import register_again
 from pymc_dapper.tabulation.reading import (
     SumGraph,
     TableReading,
@@ -117,42 +117,22 @@ class _Writer:
                 self._derived(pm.Deterministic, variable)
             for variable in old.potentials:
                 if variable.name not in reading.answers:
-                    self._potential(variable)
+                    self._tag(variable, self._derived(pm.Potential, variable))
 
     # -- variables that stay -----------------------------------------------------------------------
 
     def _random(self, rv: TensorVariable) -> None:
         """Register a random variable that isn't a record."""
-        node, old = rv.owner, self._old
-        inputs = [
-            pytensor.shared(np.random.default_rng())
-            if isinstance(x.type, RandomType)
-            else self._written(x)
-            for x in node.inputs
-        ]
-        made = node.clone_with_new_inputs(inputs, strict=False).outputs[node.outputs.index(rv)]
-        dims, value = self._dims(rv.name), old.rvs_to_values[rv]
-        if rv in old.observed_RVs:
-            observed = self._written(value)
-            observed = observed.data if isinstance(observed, Constant) else observed
-            made = self.model.register_rv(made, rv.name, observed=observed, dims=dims)
-            self._tag(rv, made)
-            return
-        made.tag.people = getattr(rv.tag, "people", None)  # of a table that was written before
-        initval = old.rvs_to_initial_values.get(rv)
+        initval = self._old.rvs_to_initial_values.get(rv)
         if isinstance(initval, Variable):
             initval = self._written(initval)
-        self._new[self._reading.read.placeholders[rv]] = self.model.register_rv(
-            made,
-            rv.name,
-            dims=dims,
-            transform=old.rvs_to_transforms[rv],
-            default_transform=None,
-            initval=initval,
-        )
-
-    def _potential(self, variable: TensorVariable) -> None:
-        self._tag(variable, self._derived(pm.Potential, variable))
+        options = {"dims": self._dims(rv.name), "initval": initval}
+        made = register_again(rv, self._old, self._written, **options)
+        if rv in self._old.observed_RVs:
+            self._tag(rv, made)
+        else:
+            made.tag.people = getattr(rv.tag, "people", None)  # of a table that was written before
+            self._new[self._reading.read.placeholders[rv]] = made
 
     def _derived(self, kind: Any, variable: TensorVariable) -> TensorVariable:
         """Register a Potential or Deterministic."""

@@ -18,7 +18,7 @@ def found(model, max_sweeps=50):
     reading = read_counts(model, model.value_vars)
     starts = Starts(reading, max_sweeps)
     with evaluated_in_python():
-        return starts, compile_count_sweep(reading, moves_of(reading))
+        return starts, compile_count_sweep(reading, moves_of(reading), {})
 
 
 @pytest.fixture(scope="module")

@@ -5,14 +5,14 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 from pytensor.graph.traversal import ancestors
+from pytensor.tensor.random.basic import CategoricalRV
 
 from pymc_dapper import DapperStep
-from pymc_dapper.graphs.noise import FEW_CATEGORIES, transform_noise, with_randomness
+from pymc_dapper.graphs.noise import FEW_CATEGORIES, FROM_NOISE, with_randomness
 from tests.records.refusals import refuse, with_mechanism
 from tests.sweep_parts import take_apart
 
 K = FEW_CATEGORIES + 4
-OP = pm.Categorical.dist(np.ones(K) / K).owner.op
 
 
 @pytest.mark.parametrize("leading", [(), (1,), (1, 1)])
@@ -20,7 +20,8 @@ def test_probabilities_of_all_records_are_searched_and_not_compared(leading):
     rng = np.random.default_rng(1)
     p, u = rng.dirichlet(np.ones(K)).reshape(*leading, K), rng.random((30,) * max(1, len(leading)))
     weights, noise = pt.tensor("p", shape=p.shape), pt.tensor("u", shape=u.shape)
-    drawn = transform_noise(OP, noise, weights)
+    _, transform = FROM_NOISE[CategoricalRV]
+    drawn = transform(noise, weights)
     np.testing.assert_array_equal(
         drawn.eval({weights: p, noise: u}, mode="FAST_COMPILE"),
         (u[..., None] >= p.cumsum(axis=-1)[..., :-1]).sum(axis=-1),

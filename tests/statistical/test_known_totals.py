@@ -159,7 +159,7 @@ def test_exchanges_that_ignore_what_the_second_record_draws_from_do_not(of_four)
             return Proposed(proposed.records, pt.zeros_like(log), log)
 
     broken = Ignoring(**vars(exchange))
-    assert invariance_error(compile_exchange(of_four._reading, broken)) > 1e-3
+    assert invariance_error(compile_exchange(of_four._reading, broken, {})) > 1e-3
 
 
 @pytest.mark.usefixtures("in_python")

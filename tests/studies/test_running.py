@@ -116,6 +116,7 @@ class Dies(Executor):
 
     def __init__(self, ready=True):
         self._ready = ready
+        self._processes = {}
 
     def submit(self, function, *cell):
         future = Future()

@@ -140,10 +140,7 @@ class CompiledCountSweep:
 
 
 def compile_count_sweep(
-    reading: CountReading,
-    moves: Moves,
-    *,
-    compile_kwargs: dict[str, Any] | None = None,
+    reading: CountReading, moves: Moves, options: dict[str, Any]
 ) -> CompiledCountSweep:
     """Compile the sweep of a model.
 
@@ -153,7 +150,7 @@ def compile_count_sweep(
         The reading of the counts.
     moves : Moves
         The moves of a sweep.
-    compile_kwargs : dict, optional
+    options : dict
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
 
     Returns
@@ -161,8 +158,7 @@ def compile_count_sweep(
     CompiledCountSweep
         The compiled functions.
     """
-    compile_kwargs = compile_kwargs or {}
-    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
+    mode = with_parameter_checks(numba_mode(options.get("mode")), reading.model)
     reading = replace(reading, terms=tuple(united(reading.terms)))
     structure = layout_of(reading)
     table = context_of(reading)
@@ -187,10 +183,7 @@ def compile_count_sweep(
         structure=structure,
         moves=moves,
         update=JitFunction(
-            [rng, *tuning, *given],
-            [*values, found, pt.neq(after, counts)],
-            reading.model,
-            compile_kwargs,
+            [rng, *tuning, *given], [*values, found, pt.neq(after, counts)], reading.model, options
         ),
         reading=reading,
     )

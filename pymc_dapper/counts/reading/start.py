@@ -12,25 +12,6 @@ from pymc_dapper.graphs.nearest_counts import nearest_counts
 from pymc_dapper.graphs.terms.ranges import PossibleRanges, Range
 
 
-def find_start(
-    invariants: sparse.csr_array,
-    known: np.ndarray,
-    names: Sequence[str],
-    counts: np.ndarray,
-) -> np.ndarray:
-    """Change a table with few changes, so that ``invariants @ counts == known``.
-
-    A table that satisfies this already is returned unchanged. ``names`` of equations are for
-    messages.
-
-    Raises
-    ------
-    ReadingError
-        If there is no such table.
-    """
-    return _within(invariants, (known, known), names, counts)
-
-
 class PossibleStart:
     """Finds a table for which the released values are possible, by the terms of the log-density.
 
@@ -70,18 +51,27 @@ class PossibleStart:
         high = np.concatenate([totals, *(each.high for each in ranges)])
         matrix = sparse.vstack([self._known, *self._sums], format="csr")
         try:
-            return _within(matrix, (low, high), [""] * len(low), counts)
+            return find_start(matrix, (low, high), [""] * len(low), counts)
         except ReadingError:
             return None
 
 
-def _within(
+def find_start(
     functions: sparse.csr_array,
     ends: tuple[np.ndarray, np.ndarray],
     names: Sequence[str],
     counts: np.ndarray,
 ) -> np.ndarray:
-    """Change a table so that linear functions of it lie in ranges."""
+    """Change a table with few changes, so that linear functions of it lie in ranges.
+
+    A table for which they do already is returned unchanged. ``ends`` are the least and the largest
+    values; ``names`` of functions are for messages.
+
+    Raises
+    ------
+    ReadingError
+        If there is no such table.
+    """
     low, high = ends
     present = functions @ counts
     wrong = (present < low) | (present > high)

@@ -27,7 +27,7 @@ def choose_tree(
     sweep: CompiledCountSweep,
     counts: np.ndarray,
     given: Sequence[np.ndarray],
-    compile_kwargs: dict[str, Any],
+    options: dict[str, Any],
 ) -> ModelTree | None:
     """Compile the draws of counts on their tree, if that is wanted, or costs less than moves.
 
@@ -39,7 +39,7 @@ def choose_tree(
     # If parameters change, each draw needs new messages, and moves usually take less time.
     if wanted is None and (reading.parameters or n_lines < FEWEST):
         return None
-    compiled = compile_tree(reading, tree, compile_kwargs=compile_kwargs)
+    compiled = compile_tree(reading, tree, options)
     try:
         if wanted is None and not pays(compiled, counts, given, n_lines):
             return None

@@ -40,9 +40,7 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> np.ndarra
     starts, widths, lowest = messages.starts, messages.widths, messages.lowest
     values = np.ones(messages.values.size)
     values[starts[n - 1] : starts[n - 1] + downward.size] = downward
-    width = 0
-    for i in range(n):
-        width = max(width, widths[i])
+    width = widths.max()
     room, weights, turned = np.empty(width), np.empty(width), np.empty(width)
     for i in range(n - 1, -1, -1):
         left, right = nodes.left[i], nodes.right[i]
@@ -81,9 +79,7 @@ def descend(nodes: Nodes, messages: Messages, downward: np.ndarray) -> np.ndarra
 @njit
 def _scale(x: np.ndarray) -> None:
     """Divide by the largest: only the ratios count."""
-    largest = 0.0
-    for p in x:
-        largest = max(largest, p)
+    largest = x.max()
     if largest > 0:
         for j in range(x.size):
             x[j] /= largest

@@ -113,9 +113,7 @@ def split_draws(
     """
     starts, widths, lowest = messages.starts, messages.widths, messages.lowest
     n_draws = counts.shape[1]
-    width = 0
-    for i in range(widths.size):
-        width = max(width, widths[i])
+    width = widths.max()
     sums, entries = np.empty(width), np.empty(width, dtype=np.int64)
     for i in range(nodes.left.size - 1, -1, -1):
         left, right = nodes.left[i], nodes.right[i]
@@ -134,9 +132,7 @@ def split_draws(
         cumulative, guide = sums[: a.size], entries[: a.size]
         if n_draws >= REPEATED:
             _guide(a, cumulative, guide)
-        largest = 0.0
-        for p in b:
-            largest = max(largest, p)
+        largest = b.max()
         for d in range(n_draws):
             n = counts[i, d] - lowest[left] - lowest[right]
             low, high = max(0, n - b.size + 1), min(a.size - 1, n)

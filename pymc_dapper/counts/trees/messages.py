@@ -29,6 +29,7 @@ from pymc_dapper.counts.trees.weights import (
     noise_window,
     prior_window,
 )
+from pymc_dapper.kernels.arrays import with_room
 
 TAIL_MASS = 1e-12
 """Largest share of the posterior that a window may neglect."""
@@ -63,17 +64,6 @@ class Messages(NamedTuple):
     """Float64, shape (number of nodes,): logarithm of its largest probability."""
     impossible: int
     """A node at which no count is possible, or none that the windows hold; -1 if there is none."""
-
-
-@njit
-def _with_room(values: np.ndarray, used: int, needed: int) -> np.ndarray:
-    """Return an array with enough room, which keeps its used part."""
-    if needed <= values.size:
-        return values
-    more = np.empty(2 * needed)
-    for j in range(used):
-        more[j] = values[j]
-    return more
 
 
 @njit
@@ -164,9 +154,7 @@ def ascend(nodes: Nodes, drop: float, keep: bool) -> Messages:
                     total_noise += noise[j]
                     out[j] *= noise[j]
                 log_sums[i] = math.log(total_noise) + best
-        total = 0.0
-        for j in range(width):
-            total += out[j]
+        total = out.sum()
         if not total > 1e-290:
             impossible = i
             break
@@ -190,7 +178,7 @@ def ascend(nodes: Nodes, drop: float, keep: bool) -> Messages:
         start = starts[left] if left >= 0 and not keep else used
         used = start + end - begin
         starts[i], widths[i], lowest[i] = start, end - begin, first + begin
-        values = _with_room(values, start, used)
+        values = with_room(values, start, used)
         largest = 0.0
         for j in range(end - begin):
             values[start + j] = p = out[begin + j] * (1 / total)

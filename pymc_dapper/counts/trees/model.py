@@ -254,12 +254,7 @@ class ModelTree:
         )
 
 
-def compile_tree(
-    reading: CountReading,
-    tree: TreeReading,
-    *,
-    compile_kwargs: dict[str, Any] | None = None,
-) -> ModelTree:
+def compile_tree(reading: CountReading, tree: TreeReading, options: dict[str, Any]) -> ModelTree:
     """Compile the draws of a model's counts on their tree.
 
     Parameters
@@ -268,7 +263,7 @@ def compile_tree(
         The reading of the counts.
     tree : TreeReading
         The tree of its sums.
-    compile_kwargs : dict, optional
+    options : dict
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
     left, right, origin = compiled.in_post_order(tree.parent)
@@ -293,7 +288,6 @@ def compile_tree(
     fixed = [*map(pt.constant, (left, right, exact, starts)), context_of(reading)]
     functions = tuple(term_function(each) for each in reading.terms)
     given = [*reading.parameters, *reading.data.values()]
-    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
     near, drop, tilted = pt.lvector("near"), pt.dscalar("drop"), pt.scalar("tilted", dtype="bool")
     tables = TabulateTree(functions)(near, drop, tilted, *fixed, *map(pt.constant, places))
     return ModelTree(
@@ -304,5 +298,5 @@ def compile_tree(
         origin,
         cells,
         roots,
-        JitFunction([near, drop, tilted, *given], tables, **options),
+        JitFunction([near, drop, tilted, *given], tables, reading.model, options),
     )

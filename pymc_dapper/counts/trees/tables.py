@@ -22,6 +22,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.weights import ENDLESS
+from pymc_dapper.kernels.arrays import with_room
 
 FAR = 800.0
 """The search stops where log-weights are this far below the maximum."""
@@ -364,10 +365,7 @@ def tabulate(
             fault, at = GROWS if last < first else TOO_WIDE, i
             continue
         stop = starts[i] + last - first + 1
-        if stop > values.size:
-            more = np.empty(2 * stop)
-            more[: starts[i]] = values[: starts[i]]
-            values = more
+        values = with_room(values, starts[i], stop)
         highest_here = -np.inf
         for k in range(first, last + 1):
             value = 0.0

@@ -41,14 +41,12 @@ def _coefficients(node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) ->
         return None
     [output] = node.outputs
     match ops.scalar_of(node):
-        case ps.Add():
+        case ps.Add() | ps.Identity():
             return [1.0] * len(roles)
         case ps.Sub():
             return [1.0, -1.0]
         case ps.Neg():
             return [-1.0]
-        case ps.Identity():
-            return [1.0]
         case ps.Cast():
             keeps = output.dtype.startswith("float") or node.inputs[0].dtype.startswith("int")
             return [1.0] if keeps and output.dtype != "bool" else None

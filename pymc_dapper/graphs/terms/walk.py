@@ -338,7 +338,7 @@ class CountWalk:
         """Choose between -inf and a sum, or by a condition that doesn't depend on the counts."""
         condition, *branches = node.inputs
         if isinstance(roles[0], Fixed):
-            return self._masked(condition, branches, roles[1:], shape)
+            return self._masked(node, roles, shape)
         impossible = [is_minus_infinity(branch) for branch in branches]
         if sum(impossible) != 1:
             return None
@@ -353,17 +353,12 @@ class CountWalk:
         refusing = [hard(part, impossible_if=where == 0) for part in conditions.parts]
         return Reduced(shape, "add", (*possible.parts, *refusing))
 
-    def _masked(
-        self,
-        condition: Variable,
-        branches: Sequence[Variable],
-        roles: Sequence[Role],
-        shape: tuple[int, ...],
-    ) -> Reduced | None:
+    def _masked(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
+        condition, *branches = node.inputs
         parts: list[Part] = []
         mask = shaped(condition, shape).ravel()
         for use, branch, other, role in zip(
-            (True, False), branches, reversed(branches), roles, strict=True
+            (True, False), branches, reversed(branches), roles[1:], strict=True
         ):
             reduced = self._reduced(branch, role, shape, "add")
             if reduced is None:

@@ -72,17 +72,15 @@ def _boundary_moves(op: BoundaryMoves) -> Callable:
     return boundary_moves
 
 
-def compile_boundaries(
-    reading: TablesReading, *, compile_kwargs: dict[str, Any] | None = None
-) -> JitFunction:
+def compile_boundaries(reading: TablesReading, options: dict[str, Any]) -> JitFunction:
     """Compile the moves: ``moves(rng, widths, n_drawn, *records, *parameters, *given, *data)``.
 
     If ``n_drawn`` is the number of all values of people and not 0, each is drawn anew after the
     moves. They return the new values of records and parameters, the moves' outcome, and how many
     people changed by draws.
     """
-    compile_kwargs, people = compile_kwargs or {}, reading.people
-    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
+    people = reading.people
+    mode = with_parameter_checks(numba_mode(options.get("mode")), reading.model)
     density = density_of_sums(people, mode)
     rng, widths = random_generator_type("rng"), pt.vector("widths", dtype="float64")
     n_drawn = ps.int64("n_drawn")
@@ -111,5 +109,5 @@ def compile_boundaries(
         [rng, widths, n_drawn, *inputs],
         [*records, *values, outcome, redrawn],
         model=reading.model,
-        compile_kwargs=compile_kwargs,
+        compile_kwargs=options,
     )

@@ -42,9 +42,7 @@ ROUNDING = 1e-6
 """Records aren't moved if they come back from their noise with a larger error."""
 
 
-def compile_moves(
-    reading: NonCentredModel, *, compile_kwargs: dict[str, Any] | None = None
-) -> tuple[JitFunction, Costs]:
+def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[JitFunction, Costs]:
     """Compile the moves of a model's parameters, and count their cost.
 
     The function is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
@@ -57,8 +55,7 @@ def compile_moves(
     vector of fractions; n is the whole part. The scale is logarithmic because released sums tie n
     to the mean contribution by a product.
     """
-    compile_kwargs = compile_kwargs or {}
-    mode = with_parameter_checks(numba_mode(compile_kwargs.get("mode")), reading.model)
+    mode = with_parameter_checks(numba_mode(options.get("mode")), reading.model)
 
     fractions = pt.vector("fractions", shape=(len(reading.numbers),), dtype="float64")
     logs = [pt.log(n + fractions[k])[None] for k, n in enumerate(reading.numbers)]
@@ -101,7 +98,7 @@ def compile_moves(
         ],
         [*parameters, *numbers, *records, path, outcome],
         model=reading.model,
-        compile_kwargs=compile_kwargs,
+        compile_kwargs=options,
     )
     set_up = FunctionGraph(outputs=[movable, *reading.moved_records], clone=True)
     n_entries = sum(prod(x.type.shape) for x in reading.records)

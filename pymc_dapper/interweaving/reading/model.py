@@ -55,9 +55,9 @@ def read_non_centred(
     view = view_of(model)
     parameters, numbers = _tell_apart(view, parameters, records)
     if numbers and not (parameters and records):
-        raise ReadingError(_a_number_alone(numbers, records))
+        raise _a_number_alone(model, numbers, records)
     if not records:
-        return _read_alone(view, parameters)
+        return _read_moved(view, parameters, [], {}, {}, {})
     rvs = [model.values_to_rvs[value] for value in records]
     conditional = read_conditional_noise(model, parameters, records, point, read_records)
     if conditional is not None:
@@ -66,7 +66,12 @@ def read_non_centred(
     sums = _sums_held_fixed(view, parameters, [rv for rv in rvs if rv not in laws])
     moving, moved = _who_moves_whom(view, parameters, rvs, {**laws, **sums})
     if not moved:
-        raise ReadingError(_nothing_moves(model, everything, rvs))
+        names = ", ".join(f"'{model.values_to_rvs[value].name}'" for value in everything)
+        raise ReadingError(
+            f"InterweaveStep has nothing to do: {names} doesn't enter the prior of the records "
+            f"{', '.join(f"'{rv.name}'" for rv in rvs)}. In a non-centred model, where the records "
+            "are the noise, any other step for the parameters makes this move already"
+        )
     numbers = {x: seen for x, seen in numbers.items() if not set(seen.rvs).isdisjoint(moved)}
     return _read_moved(view, moving, moved, numbers, laws, sums)
 
@@ -183,22 +188,6 @@ def _write_records(
     return _Written(uniforms, noise, records, finite, all(normal))
 
 
-def _read_alone(view: ModelView, parameters: Sequence[TensorVariable]) -> NonCentredModel:
-    """Read a model without records: all factors that the parameters enter decide."""
-    own = [view.values[x] for x in parameters]
-    proposed = {x: x.type(name=f"{x.name}_proposed") for x in own}
-    log_density, factors = _without_priors(view, [], proposed)
-    return NonCentredModel(
-        view=view,
-        data=view.data_in([log_density]),
-        parameters=tuple(own),
-        proposed=tuple(proposed.values()),
-        log_density=log_density,
-        factors=tuple(factors),
-        given=view.values_in([log_density], but=own),
-    )
-
-
 def read_movable(
     model: Model,
     parameters: Sequence[TensorVariable],
@@ -312,28 +301,14 @@ def _tell_apart(
 
 
 def _a_number_alone(
-    numbers: Mapping[TensorVariable, NumberedRecords], records: Sequence[TensorVariable]
-) -> str:
-    names = ", ".join(
-        f"'{seen.view.model.values_to_rvs[value].name}'" for value, seen in numbers.items()
-    )
+    model: Model, numbers: Mapping[TensorVariable, NumberedRecords], records: Sequence[Variable]
+) -> ReadingError:
+    names = ", ".join(f"'{model.values_to_rvs[value].name}'" for value in numbers)
     counted = ", ".join(dict.fromkeys(rv.name for seen in numbers.values() for rv in seen.rvs))
     lacking = (
         "parameters that these follow" if records else f"the records, as in records=[{counted}]"
     )
-    return (
+    return ReadingError(
         f"InterweaveStep moves {names}, a number of records, together with parameters and records: "
         f"pass {lacking}, too. By itself, SizeStep draws it"
-    )
-
-
-def _nothing_moves(
-    model: Model, parameters: Sequence[TensorVariable], rvs: Sequence[TensorVariable]
-) -> str:
-    names = ", ".join(f"'{model.values_to_rvs[value].name}'" for value in parameters)
-    records = ", ".join(f"'{rv.name}'" for rv in rvs)
-    return (
-        f"InterweaveStep has nothing to do: {names} doesn't enter the prior of the records "
-        f"{records}. In a non-centred model, where the records are the noise, any other step for "
-        "the parameters makes this move already"
     )

@@ -7,17 +7,16 @@ close to the prior, so the prior should look like such a distribution in these c
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from math import isqrt, prod
 from types import ModuleType
 from typing import Any
 
 from pymc import Model
 from pymc.distributions.transforms import CholeskyCovPacked
-from pytensor.graph import Op
 from pytensor.tensor.variable import TensorVariable
 
-from pymc_dapper.backend.internals import LKJCholeskyCovRV, Transform
+from pymc_dapper.backend.internals import LKJCholeskyCovRV
 from pymc_dapper.graphs.view import Reading
 
 Array = Any
@@ -46,66 +45,6 @@ ITSELF = Coordinates(
 )
 
 
-def coordinates_of(model: Model, name: str) -> Coordinates:
-    """Choose the coordinates of a parameter, given by its value variable's name."""
-    [(rv, value)] = [(rv, x) for rv, x in model.rvs_to_values.items() if x.name == name]
-    return _coordinates(rv.owner.op, model.rvs_to_transforms[rv], value.type.ndim)
-
-
-@singledispatch
-def _coordinates(op: Op, transform: Transform | None, ndim: int) -> Coordinates:
-    return ITSELF
-
-
-@_coordinates.register(LKJCholeskyCovRV)
-def _standard_deviations_and_partial_correlations(
-    op: Op, transform: Transform | None, ndim: int
-) -> Coordinates:
-    """Split an entry of the Cholesky factor's coordinates.
-
-    Of row i, the logarithm of its norm, which is a standard deviation, and the areas y_j of the
-    correlations with each earlier variable, given those before that: r = tanh(y). By the prior,
-    all of these are independent (Lewandowski, Kurowicka and Joe, 2009, "Generating random
-    correlation matrices based on vines and extended onion method", Journal of Multivariate Analysis
-    100). With R_j the norm of what is left of the row from column j on, its entry is
-    R_j tanh(y_j) = R_{j+1} sinh(y_j), and R_j = R_{j+1} cosh(y_j). For given y, the diagonal's
-    logarithm, which is the value, differs from that of the norm by a constant, so the derivative's
-    determinant is the product of all R_j of entries beside the diagonal.
-    """
-    if not isinstance(transform, CholeskyCovPacked) or ndim != 1:
-        return ITSELF
-
-    def of(value: Array, xp: ModuleType) -> Array:
-        found = []
-        for *entries, log_diagonal in _rows(value):
-            log_rest = log_diagonal
-            areas: list[Array] = []
-            for entry in reversed(entries):
-                areas.insert(0, xp.arcsinh(entry * xp.exp(-log_rest)))
-                log_rest = log_rest + _log_cosh(areas[0], xp)
-            found += [*areas, log_rest]
-        return xp.stack(found)
-
-    def value(coordinates: Array, xp: ModuleType) -> Array:
-        found = []
-        for *areas, log_rest in _rows(coordinates):
-            for area in areas:
-                found.append(xp.exp(log_rest) * xp.tanh(area))
-                log_rest = log_rest - _log_cosh(area, xp)
-            found.append(log_rest)
-        return xp.stack(found)
-
-    def log_volume(coordinates: Array, xp: ModuleType) -> Array:
-        total = 0.0
-        for *areas, log_rest in _rows(coordinates):
-            for area in areas:
-                total = total + log_rest
-                log_rest = log_rest - _log_cosh(area, xp)
-        return total
-
-    return Coordinates(of, value, log_volume)
-
-
 def _rows(packed: Array) -> list[Sequence[Array]]:
     """Take the rows of a packed lower triangular matrix apart."""
     shaped: Any = getattr(packed, "type", packed)
@@ -117,6 +56,60 @@ def _rows(packed: Array) -> list[Sequence[Array]]:
 def _log_cosh(x: Array, xp: ModuleType) -> Array:
     """Compute log cosh without overflow."""
     return xp.abs(x) + xp.log1p(xp.exp(-2 * xp.abs(x))) - xp.log(2.0)
+
+
+def _sds_and_areas(value: Array, xp: ModuleType) -> Array:
+    found = []
+    for *entries, log_diagonal in _rows(value):
+        log_rest = log_diagonal
+        areas: list[Array] = []
+        for entry in reversed(entries):
+            areas.insert(0, xp.arcsinh(entry * xp.exp(-log_rest)))
+            log_rest = log_rest + _log_cosh(areas[0], xp)
+        found += [*areas, log_rest]
+    return xp.stack(found)
+
+
+def _cholesky(coordinates: Array, xp: ModuleType) -> Array:
+    found = []
+    for *areas, log_rest in _rows(coordinates):
+        for area in areas:
+            found.append(xp.exp(log_rest) * xp.tanh(area))
+            log_rest = log_rest - _log_cosh(area, xp)
+        found.append(log_rest)
+    return xp.stack(found)
+
+
+def _log_volume(coordinates: Array, xp: ModuleType) -> Array:
+    total = 0.0
+    for *areas, log_rest in _rows(coordinates):
+        for area in areas:
+            total = total + log_rest
+            log_rest = log_rest - _log_cosh(area, xp)
+    return total
+
+
+STANDARD_DEVIATIONS_AND_PARTIAL_CORRELATIONS = Coordinates(_sds_and_areas, _cholesky, _log_volume)
+"""Standard deviations and partial correlations, for the coordinates of a Cholesky factor.
+
+Of row i, the logarithm of its norm, which is a standard deviation, and the areas y_j of the
+correlations with each earlier variable, given those before that: r = tanh(y). By the prior,
+all of these are independent (Lewandowski, Kurowicka and Joe, 2009, "Generating random
+correlation matrices based on vines and extended onion method", Journal of Multivariate Analysis
+100). With R_j the norm of what is left of the row from column j on, its entry is
+R_j tanh(y_j) = R_{j+1} sinh(y_j), and R_j = R_{j+1} cosh(y_j). For given y, the diagonal's
+logarithm, which is the value, differs from that of the norm by a constant, so the derivative's
+determinant is the product of all R_j of entries beside the diagonal.
+"""
+
+
+def coordinates_of(model: Model, name: str) -> Coordinates:
+    """Choose the coordinates of a parameter, given by its value variable's name."""
+    [(rv, value)] = [(rv, x) for rv, x in model.rvs_to_values.items() if x.name == name]
+    is_packed = isinstance(model.rvs_to_transforms[rv], CholeskyCovPacked) and value.type.ndim == 1
+    if isinstance(rv.owner.op, LKJCholeskyCovRV) and is_packed:
+        return STANDARD_DEVIATIONS_AND_PARTIAL_CORRELATIONS
+    return ITSELF
 
 
 @dataclass(frozen=True, eq=False)

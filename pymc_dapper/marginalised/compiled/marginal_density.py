@@ -109,16 +109,14 @@ class CompiledSums:
         return counts, log_probability.item()
 
 
-def compile_sums(
-    reading: MarginalisedModel, *, compile_kwargs: dict[str, Any] | None = None
-) -> CompiledSums:
+def compile_sums(reading: MarginalisedModel, options: dict[str, Any]) -> CompiledSums:
     """Compile the sums over a model's counts.
 
     Parameters
     ----------
     reading : MarginalisedModel
         The reading of the model.
-    compile_kwargs : dict, optional
+    options : dict
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
     structure = layout_of(reading.noise)
@@ -147,14 +145,12 @@ def compile_sums(
     tabulated = Tabulate(functions)(counts, reading.largest, pt.constant(np.int64(MOST)), *fixed)
     given_tables = [x() for x in types]
     *_, drawn, log_probabilities = sums_of(given_tables, uniforms)
-    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs or {}}
+    draws = [drawn, log_probabilities.sum()]
     given = [*reading.parameters, *data]
     return CompiledSums(
         reading=reading,
         log_density=log_density,
         tables=tables,
-        _tabulate=JitFunction([counts, *data], tabulated, **options),
-        _draw=JitFunction(
-            [*given_tables, uniforms, *given], [drawn, log_probabilities.sum()], **options
-        ),
+        _tabulate=JitFunction([counts, *data], tabulated, reading.model, options),
+        _draw=JitFunction([*given_tables, uniforms, *given], draws, reading.model, options),
     )

@@ -29,7 +29,7 @@ import numpy as np
 from numba import njit
 
 from pymc_dapper.counts.trees.tables import find_window
-from pymc_dapper.kernels.arrays import copy_into
+from pymc_dapper.kernels.arrays import copy_into, with_room
 
 DROP = 40.0
 """A sum ends where weights are this much below the largest, as a logarithm."""
@@ -233,11 +233,8 @@ def tabulate(
         anchors[cell], lowest[cell], below[cell], above[cell], logs, ratios, faults[cell] = found
         first, last = starts[cell], starts[cell] + logs.size
         starts[cell + 1] = last
-        if last > all_logs.size:
-            before, ratios_before = all_logs[:first], all_ratios[:first]
-            all_logs, all_ratios = np.empty(first + last), np.empty(first + last)
-            copy_into(all_logs, 0, before)
-            copy_into(all_ratios, 0, ratios_before)
+        all_logs = with_room(all_logs, first, last)
+        all_ratios = with_room(all_ratios, first, last)
         copy_into(all_logs, first, logs)
         copy_into(all_ratios, first, ratios)
     logs, ratios = all_logs[: starts[n]].copy(), all_ratios[: starts[n]].copy()

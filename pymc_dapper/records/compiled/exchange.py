@@ -59,13 +59,12 @@ class CompiledExchange:
 
 
 def compile_exchange(
-    reading: ModelReading, exchange: Exchange, compile_kwargs: dict[str, Any] | None = None
+    reading: ModelReading, exchange: Exchange, options: dict[str, Any]
 ) -> CompiledExchange:
     """Compile the sweep over pairs of a model.
 
     The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
-    options = compile_kwargs or {}
     proposed, drawn, updated, outcome = exchange_graph(
         reading, exchange, numba_mode(options.get("mode"))
     )

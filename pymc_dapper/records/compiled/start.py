@@ -85,31 +85,31 @@ class RecordStart:
         parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         """Return records that make the released values possible, or nearly so."""
+        self._rng, self._parameters = rng, parameters  # of this search
         records = [x.copy() for x in records]
         # First move into the range, then out of gaps: the nearest values may not be jointly
         # possible.
-        aim, has_gaps = self._aim(records, parameters, with_gaps=True), True
-        if not aim.n_sums or self._reading.n_records * self._n_sums > MOST_ENTRIES:
+        aim, has_gaps = self._aim(records, with_gaps=True), True
+        if not len(aim.low) or self._reading.n_records * self._n_sums > MOST_ENTRIES:
             return records
         if self._values is not None:
             near = self._values(rng, self._matrix, aim, records, parameters) or records
-            aim_near = self._aim(near, parameters)
+            aim_near = self._aim(near)
             found = self._values(rng, self._matrix, aim_near, near, parameters)
             if found is not None:
                 return found
-        scale, longest = self._scale(rng, records, parameters), 0.0
+        scale, longest = self._scale(records), 0.0
         for sweep in range(SWEEPS):
             at = self._matrix @ self._total(*records, *parameters)[0]
             if has_gaps and aim.is_reached(at):
-                aim, has_gaps = self._aim(records, parameters), False
+                aim, has_gaps = self._aim(records), False
             if aim.is_reached(at):
                 break
             if sweep % 2 == 0 or not self._has_prior:
-                proposed = self._anew(rng, records, parameters)
-                records = self._nearer(rng, aim, at, scale, records, proposed, parameters)
+                records = self._nearer(aim, at, scale, records, self._anew(records))
             else:
-                proposed = self._stepped(rng, records, longest)
-                stepped = self._nearer(rng, aim, at, scale, records, proposed, parameters)
+                proposed = self._stepped(records, longest)
+                stepped = self._nearer(aim, at, scale, records, proposed)
                 if np.isfinite(self._log_prior(*stepped, *parameters)[0]):
                     share = _share_of_changed(stepped, records)
                     records = stepped
@@ -122,43 +122,30 @@ class RecordStart:
                 at = (self._matrix @ self._total(*records, *parameters)[0])[:n]
                 missing = at - aim.low[:n]
                 if not aim.of_first(n).is_reached(at):
-                    records = self._shifted(rng, self._exchange, missing, records, parameters)
+                    self._shift_some(self._exchange, missing, records)
         return records
 
-    def _aim(
-        self,
-        records: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-        *,
-        with_gaps: bool = False,
-    ) -> "_Aim":
+    def _aim(self, records: Sequence[np.ndarray], *, with_gaps: bool = False) -> "_Aim":
         """Find the targets of the sums."""
-        [total] = self._total(*records, *parameters)
-        known = self._known(parameters)
+        [total] = self._total(*records, *self._parameters)
+        known = self._known(self._parameters)
         find = self._ranges.with_gaps if with_gaps else self._ranges
-        found = find(parameters, [matrix @ total for matrix in self._sums])
+        found = find(self._parameters, [matrix @ total for matrix in self._sums])
         low = np.concatenate([known, *(np.where(x.known, x.low, -np.inf) for x in found)])
         high = np.concatenate([known, *(np.where(x.known, x.high, np.inf) for x in found)])
         beyond = np.concatenate([self._tolerances, np.zeros(len(low) - len(known))])
         return _Aim(low, high, beyond)
 
-    def _anew(
-        self,
-        rng: np.random.Generator,
-        records: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-    ) -> list[np.ndarray]:
+    def _anew(self, records: Sequence[np.ndarray]) -> list[np.ndarray]:
         """Draw records from their prior; records without a valid proposal stay."""
-        proposals, possible = self._propose(rng, records, parameters)
+        proposals, possible = self._propose(self._rng, records, self._parameters)
         for x in proposals:
             possible = possible & np.all(np.isfinite(x.reshape(len(x), -1)), axis=1)
         return choose_rows(possible, proposals, records)
 
-    def _stepped(
-        self, rng: np.random.Generator, records: Sequence[np.ndarray], longest: float
-    ) -> list[np.ndarray]:
+    def _stepped(self, records: Sequence[np.ndarray], longest: float) -> list[np.ndarray]:
         """Move records by steps from their present values; whole numbers stay at possible ones."""
-        moved = []
+        moved, rng = [], self._rng
         for x, highest in zip(records, self._highest, strict=True):
             length = 2.0 ** rng.uniform(longest - 2.0, longest, x.shape)
             step = length * rng.standard_normal(x.shape)
@@ -166,25 +153,15 @@ class RecordStart:
             moved.append(x + step if x.dtype.kind == "f" else whole)
         return moved
 
-    def _change(
-        self,
-        records: Sequence[np.ndarray],
-        proposed: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-    ) -> np.ndarray:
+    def _change(self, records: Sequence[np.ndarray], proposed: Sequence[np.ndarray]) -> np.ndarray:
         """Return each record's change of the sums, with a column for each sum."""
         with np.errstate(all="ignore"):
-            before, after = (self._rows(*x, *parameters)[0] for x in (records, proposed))
+            before, after = (self._rows(*x, *self._parameters)[0] for x in (records, proposed))
             return (after - before) @ self._matrix.T
 
-    def _scale(
-        self,
-        rng: np.random.Generator,
-        records: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
-    ) -> np.ndarray:
+    def _scale(self, records: Sequence[np.ndarray]) -> np.ndarray:
         """Return the typical change of each sum by a record; 1 if no record changes it."""
-        size = np.abs(self._change(records, self._anew(rng, records, parameters), parameters))
+        size = np.abs(self._change(records, self._anew(records)))
         size[~np.isfinite(size) | (size == 0)] = np.nan
         moved = np.isfinite(size).any(axis=0)
         scale = np.ones(size.shape[1])
@@ -194,19 +171,17 @@ class RecordStart:
 
     def _nearer(
         self,
-        rng: np.random.Generator,
         aim: "_Aim",
         at: np.ndarray,
         scale: np.ndarray,
         records: Sequence[np.ndarray],
         proposed: Sequence[np.ndarray],
-        parameters: Sequence[np.ndarray],
     ) -> list[np.ndarray]:
         """Accept proposals that bring the sums nearer, one by one."""
-        change = self._change(records, proposed, parameters)
+        change = self._change(records, proposed)
         useful = np.all(np.isfinite(change), axis=1) & np.any(change != 0, axis=1)
         distance, taken = aim.distance(at, scale), np.zeros(len(change), dtype=bool)
-        for i in rng.permutation(np.flatnonzero(useful))[:MOST_LOOKED_AT]:
+        for i in self._rng.permutation(np.flatnonzero(useful))[:MOST_LOOKED_AT]:
             nearer = aim.distance(at + change[i], scale)
             if nearer < distance:
                 at, distance, taken[i] = at + change[i], nearer, True
@@ -214,36 +189,29 @@ class RecordStart:
                     break
         return choose_rows(taken, proposed, records)
 
-    def _shifted(
-        self,
-        rng: np.random.Generator,
-        exchange: ByShift,
-        missing: np.ndarray,
-        records: list[np.ndarray],
-        parameters: Sequence[np.ndarray],
-    ) -> list[np.ndarray]:
+    def _shift_some(
+        self, exchange: ByShift, missing: np.ndarray, records: list[np.ndarray]
+    ) -> None:
         """Shift one record of each group by all that its total lacks, if possible."""
-        order = rng.permutation(len(exchange.groups))
+        order = self._rng.permutation(len(exchange.groups))
         groups, first = np.unique(exchange.groups[order], return_index=True)
         chosen = order[first[groups >= 0]]
         slopes = exchange.slopes * exchange.scales[chosen][:, None, None]
         n_entries = slopes.shape[1]
         flat = slopes.reshape(-1, slopes.shape[-1])
         needed = np.linalg.lstsq(flat.T, -missing, rcond=None)[0].reshape(-1, n_entries)
-        shifts, start = [], 0
-        for x, shifted in zip(records, exchange.shifted, strict=True):
+        shifts, ends = [], np.cumsum([shifted.sum() for shifted in exchange.shifted])
+        parts = np.split(needed, ends[:-1], axis=1)
+        for x, shifted, part in zip(records, exchange.shifted, parts, strict=True):
             shift = np.zeros((len(x), *shifted.shape))
-            stop = start + int(shifted.sum())
             block = np.zeros((len(chosen), *shifted.shape))
-            block[:, shifted] = needed[:, start:stop]
+            block[:, shifted] = part
             shift[chosen] = block if x.dtype.kind == "f" else np.round(block)
             shifts.append(shift)
-            start = stop
-        *moved, log_prior = self._shift(*shifts, *records, *parameters)
+        *moved, log_prior = self._shift(*shifts, *records, *self._parameters)
         if all(np.all(np.isfinite(x[chosen])) for x in (*moved, log_prior)):
             for x, new in zip(records, moved, strict=True):
                 x[chosen] = new[chosen]
-        return records
 
 
 class _Aim:
@@ -251,10 +219,6 @@ class _Aim:
 
     def __init__(self, low: np.ndarray, high: np.ndarray, tolerances: np.ndarray):
         self.low, self.high, self.tolerances = low, high, tolerances
-
-    @property
-    def n_sums(self) -> int:
-        return len(self.low)
 
     def of_first(self, n: int) -> "_Aim":
         return _Aim(self.low[:n], self.high[:n], self.tolerances[:n])

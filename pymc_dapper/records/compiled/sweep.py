@@ -127,18 +127,14 @@ class SweepGraph(NamedTuple):
 
 
 def compile_sweep(
-    reading: ModelReading,
-    *,
-    compile_kwargs: dict[str, Any] | None = None,
-    tell_accepted: bool = False,
+    reading: ModelReading, options: dict[str, Any], *, tell_accepted: bool = False
 ) -> CompiledSweep:
     """Compile the sweep of a model; ``tell_accepted`` adds which proposals were accepted.
 
     The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
-    compile_kwargs = compile_kwargs or {}
-    _check_options(compile_kwargs)
-    sweep = sweep_graph(reading, numba_mode(compile_kwargs.get("mode")))
+    _check_options(options)
+    sweep = sweep_graph(reading, numba_mode(options.get("mode")))
     outcome = pt.stack([_share(sweep, reading), sweep.log_density])
     outputs = [*sweep.updated, outcome, *([sweep.accepted] if tell_accepted else [])]
 
@@ -164,17 +160,18 @@ def compile_sweep(
     outputs = rebuild(rebuild(rebuild(outputs, known), from_proposals), values)
     inputs = {*graph_inputs(outputs)}
     takes = [k for k, x in enumerate(given) if x in inputs]
-    options: dict[str, Any] = {"model": reading.model, "compile_kwargs": compile_kwargs}
     return CompiledSweep(
         function=JitFunction(
             [rng, n_present, by, *reading.records, *(given[k] for k in takes), *known.values()],
             outputs,
-            **options,
+            reading.model,
+            options,
         ),
         as_written=JitFunction(
             [*reading.records, *given],
             [_at([factor.as_written for factor in reading.factors], {})],
-            **options,
+            reading.model,
+            options,
         )
         if any(factor.expanded for factor in reading.additive_factors)
         else None,

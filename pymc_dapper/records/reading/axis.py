@@ -57,13 +57,15 @@ def check_independence(
     for rv in rvs:
         batch_ndim = rv.type.ndim - rv.owner.op.ndim_supp
         transform = view.model.rvs_to_transforms[rv]
-        if transform is not None:
-            # The record as a function of its value variable.
-            _check_rows(view, rv, rv, 0, records, f"transform {transform}")
+        # The record as a function of its value variable.
+        parts = [] if transform is None else [(rv, 0, f"transform {transform}")]
         for parameter, core_ndim in _parameters(rv):
-            axis = parameter.type.ndim - core_ndim - batch_ndim
             name = f"parameter '{parameter.name}'" if parameter.name else "a parameter"
-            _check_rows(view, rv, parameter, axis, records, name)
+            parts.append((parameter, parameter.type.ndim - core_ndim - batch_ndim, name))
+        for part, axis, what in parts:
+            [graph] = inline_symbolic_ops(view.at_values([part]))
+            if (why := depends_on_others(graph, axis, records)) is not None:
+                raise tied(rv, what, why)
 
 
 def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
@@ -79,19 +81,6 @@ def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
         for parameter, core_ndim in zip(parameters, core_ndims, strict=True)
         if parameter.owner is not None
     ]
-
-
-def _check_rows(
-    view: ModelView,
-    rv: TensorVariable,
-    part: TensorVariable,
-    axis: int,
-    records: Sequence[TensorVariable],
-    what: str,
-) -> None:
-    [graph] = inline_symbolic_ops(view.at_values([part]))
-    if (why := depends_on_others(graph, axis, records)) is not None:
-        raise tied(rv, what, why)
 
 
 def depends_on_others(

@@ -10,12 +10,13 @@ from itertools import product
 import numpy as np
 import pytensor.scalar as ps
 import pytensor.tensor as pt
-from pytensor.graph import Apply, Constant
+from pytensor.graph import Apply
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.errors import NotAdditiveError
+from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.naming import describe
 from pymc_dapper.records.reading.roles import Combination, Fixed, FunctionOfSums, Role, Rows
 
@@ -112,14 +113,9 @@ def _product(*operands: Terms) -> Terms:
 
 
 def _small_power(exponent: TensorVariable) -> int | None:
-    while exponent.owner is not None and isinstance(exponent.owner.op, DimShuffle):
-        [exponent] = exponent.owner.inputs
-    if not isinstance(exponent, Constant):
-        return None
-    values = np.unique(exponent.data)
-    if values.size == 1 and values[0] in range(1, MAX_POWER + 1):
-        return int(values[0])
-    return None
+    known = known_value(exponent)
+    values = np.zeros(0) if known is None else np.unique(known)
+    return int(values[0]) if values.size == 1 and values[0] in range(1, MAX_POWER + 1) else None
 
 
 def _dimshuffle(node: Apply, roles: Sequence[Role]) -> Role:

@@ -279,8 +279,7 @@ def _by_shift(
     scales[scales == 0] = 1.0
     if not continuous[moving].all():
         scales = np.sign(scales)
-    groups, shapes = _grouped(_rounded(flat / scales[:, None]))
-    shapes = shapes.reshape(len(shapes), *slopes.shape[1:])
+    groups, shapes = _grouped(_rounded(flat / scales[:, None]).reshape(slopes.shape))
     _check_groups(reading, known, shapes)
     if any(np.linalg.matrix_rank(shape) < len(shape) for shape in shapes):
         raise _unreached(reading, known)
@@ -305,8 +304,7 @@ def _points(
     reading, known = contributions.reading, contributions.known.only(exact)
     _check_kept(contributions, known)
     points = points[:, :, exact]
-    groups, shapes = _grouped(points.reshape(len(points), -1))
-    shapes = shapes.reshape(len(shapes), *points.shape[1:])
+    groups, shapes = _grouped(points)
     _check_groups(reading, known, shapes)
     if not all(reached_in_pairs(np.unique(shape, axis=0)) for shape in shapes):
         raise _unreached(reading, known)
@@ -331,11 +329,11 @@ def _grouped(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     numbers: dict[bytes, int] = {}
     groups = np.full(len(rows), -1)
     shapes: list[np.ndarray] = []
-    for k in np.flatnonzero(np.any(rows != 0, axis=1)):
+    for k in np.flatnonzero(rows.reshape(len(rows), -1).any(axis=1)):
         groups[k] = numbers.setdefault(rows[k].tobytes(), len(shapes))
         if groups[k] == len(shapes):
             shapes.append(rows[k])
-    return groups, np.array(shapes)
+    return groups, np.array(shapes).reshape(-1, *rows.shape[1:])
 
 
 def _check_groups(reading: ModelReading, known: KnownTotals, shapes: np.ndarray) -> None:

@@ -5,13 +5,13 @@ parameters may depend on another record variable and be invalid there: the draw 
 and PyMC's density is zero.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from typing import NamedTuple
 
 import pytensor.tensor as pt
 from pymc.distributions.custom import CustomDistRV, CustomSymbolicDistRV
-from pytensor.graph import Op, Variable, ancestors
+from pytensor.graph import Op, ancestors
 from pytensor.tensor.random.basic import CategoricalRV, DirichletRV
 from pytensor.tensor.variable import TensorVariable
 
@@ -55,10 +55,11 @@ def read_possible(
     for rv, record in zip(rvs, records, strict=True):
         inputs = [x for x in rv.owner.inputs if isinstance(x, TensorVariable)]
         parameters = inline_symbolic_ops(view.at_values(inputs))
+        dependent = [x for x in parameters if not set(records).isdisjoint(ancestors([x]))]
+        bounds = [bounds_of(x, known) for x in dependent]
+        are_numbers = all(each is not None and each.finite for each in bounds)
         transformed = view.model.rvs_to_transforms[rv] is not None
-        if transformed or (
-            rv.dtype.startswith("float") and not _are_numbers(parameters, records, known)
-        ):
+        if transformed or (rv.dtype.startswith("float") and not are_numbers):
             conditions.append(all_entries(pt.isfinite(record)))
     parameters_of: dict[TensorVariable, TensorVariable] = {}
     for rv, record in zip(rvs, records, strict=True):
@@ -103,17 +104,6 @@ def _is_drawn_by_products(view: ModelView, rv: TensorVariable, record: TensorVar
 def bounds_of_record(rv: TensorVariable) -> Bounds:
     """Bounds of a record's value: a finite number, transformed or not."""
     return ANY_NUMBER if rv.dtype.startswith("float") else bounds_by_support(rv)
-
-
-def _are_numbers(
-    parameters: Sequence[TensorVariable],
-    records: Sequence[TensorVariable],
-    known: Mapping[Variable, Bounds],
-) -> bool:
-    """Whether parameters that depend on records are finite numbers."""
-    dependent = [x for x in parameters if not set(records).isdisjoint(ancestors([x]))]
-    bounds = [bounds_of(x, known) for x in dependent]
-    return all(each is not None and each.finite for each in bounds)
 
 
 def is_users_own(op: Op) -> bool:

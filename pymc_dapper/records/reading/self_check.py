@@ -23,7 +23,7 @@ from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.contributions import of_any_length
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor, SeparableFactor
 from pymc_dapper.records.reading.law_check import check_laws
-from pymc_dapper.records.reading.model import ModelReading, Propose
+from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.prior_check import PriorCheck, check_picked
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
@@ -127,35 +127,20 @@ def _check_at(
     """Check all factors at the parameters of a point; return the state of the check."""
     parameters = [point[x.name] for x in reading.parameters]
     others = [*(point[x.name] for x in reading.records), *parameters]
-    mixed, marks = _mix_states(reading, factors, priors, rng, point)
-    for factor, alone in zip(factors, marks, strict=True):
-        factor.check([*mixed, *parameters], alone, others, allow_lost_digits=allow_lost_digits)
-    return mixed
-
-
-def _mix_states(
-    reading: ModelReading,
-    factors: Sequence["_CompiledFactor"],
-    priors: PriorCheck,
-    rng: np.random.Generator,
-    point: Mapping[str, np.ndarray],
-) -> tuple[list[np.ndarray], list[list[np.ndarray]]]:
-    """Draw a state that mixes the rows of two others, and return marks of each factor's rows.
-
-    All numbers of many rows would take much memory, so only a mark of each row is kept.
-    """
-    parameters = [point[x.name] for x in reading.parameters]
     first, second = _draw_states(reading, rng, point)
     # At random, since a wrong rule may preserve regular patterns.
     changed = rng.permutation(reading.n_records) % 2 == 0
     priors.check(first, second, changed, parameters)
-    marks = []
+    marks = []  # as all numbers of many rows would take much memory
     for factor in factors:
         of_first, of_second = (
             [rows.marks for rows in factor.rows([*state, *parameters])] for state in (first, second)
         )
         marks.append(choose_rows(changed, of_second, of_first))
-    return choose_rows(changed, second, first), marks
+    mixed = choose_rows(changed, second, first)
+    for factor, alone in zip(factors, marks, strict=True):
+        factor.check([*mixed, *parameters], alone, others, allow_lost_digits=allow_lost_digits)
+    return mixed
 
 
 class _NoValueError(Exception):
@@ -270,14 +255,31 @@ class _CompiledFactor:
 def _draw_states(
     reading: ModelReading, rng: np.random.Generator, point: Mapping[str, np.ndarray]
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Draw two states of the records, given the parameters of a point."""
+    """Draw two states of the records, given the parameters of a point.
+
+    A record's value is its first possible proposal; without one, its value at the point.
+    """
     parameters = [point[x.name] for x in reading.parameters]
     start = [point[x.name] for x in reading.records]
+
+    def draw_state(rng: np.random.Generator) -> list[np.ndarray]:
+        state, found = start, np.zeros(reading.n_records, dtype=bool)
+        n_possible, n_drawn = 0, 0
+        for each in rng.spawn(MAX_PROPOSALS):
+            drawn, possible = propose(each, start, parameters)
+            state = choose_rows(possible & ~found, drawn, state)
+            found |= possible
+            n_possible += int(np.count_nonzero(possible))
+            n_drawn += len(possible)
+            if found.all():
+                break
+        if n_possible < FEWEST_POSSIBLE * n_drawn:
+            raise _out_of_reach(reading, n_possible / n_drawn)
+        return state
+
     try:
         propose = reading.proposing_in_python()
-        first, second = (
-            _draw_state(reading, propose, each, start, parameters) for each in rng.spawn(2)
-        )
+        first, second = map(draw_state, rng.spawn(2))
     except (NotImplementedError, *FAILURES) as error:
         raise _NoValueError(
             f"DapperStep proposes the records {reading.quoted_names} from their prior, but it "
@@ -294,32 +296,6 @@ def _draw_parameters(
     rvs = [reading.model[name] for name in reading.names(reading.parameters)]
     drawn = draw_values(reading.view, rvs, rng.spawn(1)[0], point) if rvs else None
     return None if drawn is None or not is_finite(drawn) else {**point, **drawn}
-
-
-def _draw_state(
-    reading: ModelReading,
-    propose: Propose,
-    rng: np.random.Generator,
-    start: list[np.ndarray],
-    parameters: Sequence[np.ndarray],
-) -> list[np.ndarray]:
-    """Draw a state of the records in which each has a possible value.
-
-    A record's value is its first possible proposal; without one, its value in ``start``.
-    """
-    state, found = start, np.zeros(reading.n_records, dtype=bool)
-    n_possible, n_drawn = 0, 0
-    for each in rng.spawn(MAX_PROPOSALS):
-        drawn, possible = propose(each, start, parameters)
-        state = choose_rows(possible & ~found, drawn, state)
-        found |= possible
-        n_possible += int(np.count_nonzero(possible))
-        n_drawn += len(possible)
-        if found.all():
-            break
-    if n_possible < FEWEST_POSSIBLE * n_drawn:
-        raise _out_of_reach(reading, n_possible / n_drawn)
-    return state
 
 
 def _out_of_reach(reading: ModelReading, share: float) -> _NoValueError:

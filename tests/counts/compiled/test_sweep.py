@@ -77,7 +77,7 @@ def test_moves_that_a_model_lacks_are_left_out_of_the_code_only(kind, monkeypatc
     for kinds in (Kinds, lambda *_: Kinds(grids=True, linked=True, joint=True)):
         monkeypatch.setattr(compiled, "Kinds", kinds)
         with evaluated_in_python():
-            sweep = compile_count_sweep(reading, moves)
+            sweep = compile_count_sweep(reading, moves, {})
             counts, rng, drawn = start, np.random.default_rng(0), []
             for _ in range(30):
                 counts = sweep(rng, counts, sweep.everywhere, given).counts

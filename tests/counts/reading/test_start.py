@@ -21,7 +21,8 @@ def test_a_start_has_the_known_totals(name):
     equations, known = SYSTEMS[name]
     matrix = sparse.csr_array(np.array(equations, dtype=float))
     names = [f"known{k}" for k in range(len(known))]
-    start = find_start(matrix, np.array(known, dtype=float), names, np.full(matrix.shape[1], 7))
+    ends = (np.array(known, dtype=float),) * 2
+    start = find_start(matrix, ends, names, np.full(matrix.shape[1], 7))
     np.testing.assert_array_equal(matrix @ start, known)
     assert start.min() >= 0
 
@@ -104,7 +105,7 @@ def test_a_start_can_have_been_released(model):
     reading, totals_at, given = read(m)
     counts = np.concatenate([m.initial_point()[x.name].ravel() for x in reading.counts])
     known, totals = reading.known, totals_at(given)
-    counts = find_start(known.matrix, totals, known.factors, counts)
+    counts = find_start(known.matrix, (totals, totals), known.factors, counts)
     written = WrittenFactors(reading, given)
     assert not np.isfinite(written(counts).sum())
     start = PossibleStart(reading)(counts, totals, given)

@@ -33,7 +33,7 @@ def test_compiled_and_in_python_are_the_same(name):
     model = MODELS[name]()
     with evaluated_in_python():
         tree = tree_of(model, COUNTS[name])
-    compiled = compile_tree(tree.reading, tree.tree)
+    compiled = compile_tree(tree.reading, tree.tree, {})
     counts, given = np.array(START[name]), given_of(tree.reading, model.initial_point())
     for drop in (20.0, 50.0):
         tables = [each.tables(counts, given, drop) for each in (tree, compiled)]

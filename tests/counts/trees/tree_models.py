@@ -130,4 +130,4 @@ def tree_of(model, names, **changed):
     reading = read(model, *names)
     tree = read_tree(reading)
     assert not isinstance(tree, str), tree
-    return compile_tree(reading, replace(tree, **changed))
+    return compile_tree(reading, replace(tree, **changed), {})

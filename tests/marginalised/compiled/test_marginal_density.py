@@ -14,7 +14,7 @@ def sums():
     model = binomial()
     values = [[model.rvs_to_values[model[name]]] for name in ("effect", "x")]
     with evaluated_in_python():
-        yield compile_sums(read_marginalised(model, *values))
+        yield compile_sums(read_marginalised(model, *values), {})
 
 
 def given_of(sums):

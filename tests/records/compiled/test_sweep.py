@@ -40,7 +40,7 @@ def after_nothing(sweep, *given, records=RECORDS):
 def test_models_of_the_same_shapes_do_not_share_code():
     for scale in (1.0, 2.0, 1.0):
         model = model_with_scale(scale)
-        sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
+        sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()), {})
         assert after_nothing(sweep)[1] == pytest.approx(-9.0 * scale)
 
 
@@ -50,15 +50,15 @@ def test_another_kernel_does_not_share_code():
     model = model_with_scale(1.0)
     reading = read_model(model, model.value_vars, model.initial_point())
     with broken.in_place(broken.ACCEPT_ALL):
-        assert np.all(after_nothing(compile_sweep(reading))[0] != RECORDS)
-    assert np.all(after_nothing(compile_sweep(reading))[0] == RECORDS)
+        assert np.all(after_nothing(compile_sweep(reading, {}))[0] != RECORDS)
+    assert np.all(after_nothing(compile_sweep(reading, {}))[0] == RECORDS)
 
 
 def test_a_sweep_is_kept_on_disk_where_numba_knows_no_type_of_a_function(monkeypatch):
     """If it couldn't be, numba would warn."""
     monkeypatch.setattr(accelerate, "_passed_by_type", lambda: False)
     model = model_with_scale(1.0)
-    sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()))
+    sweep = compile_sweep(read_model(model, model.value_vars, model.initial_point()), {})
     assert after_nothing(sweep)[1] == pytest.approx(-9.0)
 
 
@@ -70,7 +70,7 @@ def test_an_invalid_parameter_of_the_mechanism_makes_the_state_impossible():
         record = pm.Normal("record", 0, 1, shape=4)
         pm.Laplace("s_dp", record.sum(), b=scale, observed=1.0)
     point = model.initial_point()
-    sweep = compile_sweep(read_model(model, [model.rvs_to_values[record]], point))
+    sweep = compile_sweep(read_model(model, [model.rvs_to_values[record]], point), {})
     for value, possible in ((1.0, True), (-1.0, False)):
         _, logp = after_nothing(sweep, np.asarray(value), records=np.zeros(4))
         assert np.isfinite(logp) == possible
