@@ -26,7 +26,7 @@ QUICK = {"draws": 20, "tune": 20, "chains": 2, "cores": 1, "progressbar": False,
 QUICK |= {"compute_convergence_checks": False}
 
 
-N, FEW = 4, np.array([1.5, 1.6, -0.6, 1.5])
+N, FEW = 20, np.array([5.5, 6.6, 2.4, 5.5])
 
 
 @pytest.fixture(scope="module")

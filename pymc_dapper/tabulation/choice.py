@@ -20,8 +20,8 @@ from pymc_dapper.tabulation.reading import TableReading
 RECORDS_PER_CELL = 150
 """A sweep over a table takes as long, for each cell, as a sweep over so many records."""
 CONJUGATE_PER_CELL = 1
-"""The same for categories with Dirichlet priors. Their counts have ten times as many effective
-draws or more."""
+"""The same for people of several columns, categories with Dirichlet priors. Their counts have ten
+times as many effective draws or more."""
 CELLS_PER_RECORD = 16
 """Records are marginalised if no more terms than this are added up for each of them."""
 
@@ -125,9 +125,9 @@ def _of_people(reading: TableReading) -> set[str]:
 def _check_cheaper(reading: TableReading) -> None:
     """Refuse a table whose sweep takes longer, and counts with answers, which results keep."""
     categories = all(isinstance(rv.owner.op, CategoricalRV | BernoulliRV) for rv in reading.rvs)
-    conjugate = categories and reading.knows_answers and _have_dirichlet_priors(reading)
-    per_cell = CONJUGATE_PER_CELL if conjugate and _are_all_seen(reading) else RECORDS_PER_CELL
-    cheaper = reading.n > per_cell * reading.n_cells
+    several = len(reading.rvs) > 1 and categories and reading.knows_answers
+    conjugate = several and _have_dirichlet_priors(reading) and _are_all_seen(reading)
+    cheaper = reading.n > (CONJUGATE_PER_CELL if conjugate else RECORDS_PER_CELL) * reading.n_cells
     if not reading.sums:
         cheaper = reading.n_cells <= CELLS_PER_RECORD * reading.n
     if not cheaper or (reading.answers and not categories):

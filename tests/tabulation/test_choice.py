@@ -32,7 +32,7 @@ def table_model(n):
 
 
 def test_operations_decide():
-    most = 4 * CONJUGATE_PER_CELL
+    most = 4 * RECORDS_PER_CELL
     assert table_if_cheaper(table_model(most), None, ()) is None
     table = table_if_cheaper(table_model(most + 1), None, ())
     assert (table.n_cells, table.names, table.factors) == (4, "'record'", ["privacy"])
@@ -41,9 +41,9 @@ def test_operations_decide():
 
 def test_a_table_that_takes_longer_is_not_written(monkeypatch):
     monkeypatch.setattr("pymc_dapper.tabulation.model.write_table", None)
-    assert table_if_cheaper(table_model(4), None, ()) is None
+    assert table_if_cheaper(table_model(4 * RECORDS_PER_CELL), None, ()) is None
     with pytest.raises(TypeError, match="not callable"):
-        table_if_cheaper(table_model(5), None, ())
+        table_if_cheaper(table_model(4 * RECORDS_PER_CELL + 1), None, ())
 
 
 def columns(n, law=None, pairs=((0, 1), (1, 2))):
@@ -161,12 +161,12 @@ def test_each_group_of_people_has_a_table_if_that_is_cheaper():
     assert sorted(rv.name for rv in pmd.tabulate(two_groups(900, 1_200)).free_RVs) == [
         "p", "x0_counts", "x1_counts",
     ]  # fmt: skip
-    tables = tables_if_cheaper(two_groups(900, 3, 1_200), None, ())
+    tables = tables_if_cheaper(two_groups(900, 20, 1_200), None, ())
     assert [(table.names, table.n) for table in tables] == [("'x0'", 900), ("'x2'", 1_200)]
     _, _, *counts = tables[-1].model.free_RVs
     assert [rv.name for rv in tables[-1].model.free_RVs] == ["p", "x1", "x0_counts", "x2_counts"]
     assert [rv.tag.people for rv in counts] == ["900 records of 'x0'", "1,200 records of 'x2'"]
-    model = two_groups(900, 3)
+    model = two_groups(900, 20)
     for records in (None, [model["x0"], model["x1"]]):
         idata = pmd.sample(
             5, tune=5, chains=1, model=model, records=records, random_seed=1, progressbar=False
