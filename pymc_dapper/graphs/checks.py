@@ -82,6 +82,23 @@ def valid_parameters(graphs: Sequence[TensorVariable]) -> TensorVariable:
     return pt.all(pt.stack(conditions)) if conditions else pt.constant(True, dtype="bool")
 
 
+def impossible_if_invalid(log_density: TensorVariable) -> TensorVariable:
+    """Make a log-density -inf where a check of an inverse distribution function fails.
+
+    PyMC raises then. A proposal of parameters so far away is to be rejected.
+    """
+    conditions: list[TensorVariable] = []
+
+    def replace_node(node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        if isinstance(node.op, CheckParameterValue) and not node.op.can_be_replaced_by_ninf:
+            conditions.extend(pt.as_tensor(x).all() for x in inputs[1:])
+            return inputs[:1]
+        return with_inputs(node, inputs)
+
+    [unchecked] = rebuild([log_density], replace_node=replace_node)
+    return pt.switch(pt.stack(conditions).all(), unchecked, -np.inf) if conditions else unchecked
+
+
 def check_parameters(model: Model) -> None:
     """Refuse a model in which known parameters of a distribution leave it no value.
 

@@ -11,7 +11,12 @@ from pytensor.scalar.basic import ScalarConstant
 from scipy.stats import binom, norm
 
 import pymc_dapper as pmd
-from pymc_dapper.graphs.checks import checks_of_records, localise_checks, valid_parameters
+from pymc_dapper.graphs.checks import (
+    checks_of_records,
+    impossible_if_invalid,
+    localise_checks,
+    valid_parameters,
+)
 from pymc_dapper.graphs.errors import ReadingError
 
 X, SIGMA = pt.vector("x"), pt.scalar("sigma")
@@ -62,6 +67,16 @@ def test_all_checks_together_say_whether_parameters_are_valid(sigma):
     for records, possible in ((np.ones(3), True), (AT, False)):
         found = valid.eval({X: records, SIGMA: sigma}, mode="FAST_COMPILE")
         assert found == (possible and sigma > 0)
+
+
+def test_a_log_density_is_impossible_where_an_inverse_cdf_has_no_parameters():
+    log_density = pm.icdf(pm.Beta.dist(SIGMA, 1.0), X).sum()
+    at = {X: np.array([0.25, 0.5])}
+    with pytest.raises(ParameterValueError):
+        log_density.eval(at | {SIGMA: 0.0}, mode="FAST_COMPILE")
+    rejected = impossible_if_invalid(log_density)
+    assert rejected.eval(at | {SIGMA: 0.0}, mode="FAST_COMPILE") == -np.inf
+    assert rejected.eval(at | {SIGMA: 2.0}, mode="FAST_COMPILE") == pytest.approx(0.5 + 0.5**0.5)
 
 
 def test_checks_of_known_numbers_are_no_obstacle():

@@ -21,6 +21,7 @@ from pymc_dapper.backend.iterations import Drawing, Transition
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.numba_ops import compiles, function_of, given_once, numba_njit
 from pymc_dapper.backend.rewrites import JOINING, joins_operations, rewritten
+from pymc_dapper.graphs.checks import impossible_if_invalid
 from pymc_dapper.graphs.costs import nanoseconds
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.interweaving.compiled import counts  # noqa: F401  (registers maps)
@@ -72,7 +73,7 @@ def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[Ji
     )
     if reading.numbers:  # maps log(n + u) to n + u
         log_density = log_density + theta[-len(reading.numbers) :].sum()
-    log_density = log_density + reading.log_volume(theta, pt)
+    log_density = impossible_if_invalid(log_density) + reading.log_volume(theta, pt)
     context = frontier([theta], log_density)
     graph = rewritten([theta, *context], [log_density], mode)
     op = ParameterMoves(graph)

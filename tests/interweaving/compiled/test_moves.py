@@ -92,6 +92,22 @@ def test_records_come_back_unless_they_lie_too_far_out(x, comes_back):
     assert f(0.3, np.array([1.0, x])) == comes_back
 
 
+def test_far_proposals_of_impossible_parameters_are_rejected():
+    """The sigmoid of 40 is 1, and leaves a Beta variable no value. PyMC's quantiles raise then."""
+    with pm.Model() as model:
+        e = pm.Normal("e", 0, 1)
+        x = pm.Beta("x", mu=pm.math.sigmoid(e), nu=5.0, shape=3)
+        pm.Potential("release", -((x.sum() - 1.0) ** 2))
+    with evaluated_in_python():
+        step = pmd.InterweaveStep([e], records=[x], model=model)
+        [kind] = step._compiled
+        fit = unfitted(np.zeros(1))._replace(scale=np.full(1, 1e3))
+        rng, point = np.random.default_rng(0), model.initial_point(random_seed=1)
+        moved, *_ = kind.call(point, [], fit, 30, rng)
+    assert moved != point["e"]
+    assert abs(moved) < 10
+
+
 def test_a_flat_vector_is_taken_apart():
     with pm.Model() as model:
         mu = pm.Normal("mu", shape=(2, 2))
