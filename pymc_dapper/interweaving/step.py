@@ -394,8 +394,8 @@ class InterweaveStep(Step):
             return None
         return notice_of(
             f"InterweaveStep: draws of {self._quoted(self._reading.parameters)} have a long "
-            "memory, given the records. From here on they move together with the records, by "
-            "moves that were compiled in tuning"
+            "memory, given the records. The rest of tuning also moves them together with the "
+            "records, and then keeps as many of these moves as pay, which may be none"
         )
 
     def _compile_more(self, point: PointType) -> list[np.ndarray]:

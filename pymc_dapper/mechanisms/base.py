@@ -34,7 +34,7 @@ from pymc_dapper.mechanisms.arguments import (
     refuse,
     release_dims,
 )
-from pymc_dapper.mechanisms.mistakes import tell_of_mistakes
+from pymc_dapper.mechanisms.mistakes import refuse_sums_of_truth_values, tell_of_mistakes
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
 
 LARGEST_WHOLE_DOUBLE = 2**53
@@ -326,6 +326,7 @@ class Mechanism(ABC):
         given, released = statistic, in_order_of(name, model, statistic, released, dims)
         data = as_release(name, self._taken(f"'{name}': the release", released))
         statistic = as_tensor(given)
+        refuse_sums_of_truth_values(name, statistic)
         self._release_check(name, statistic, data)()
         tell_of_mistakes(name, self, given)
         if not isinstance(data, SharedVariable):

@@ -1,6 +1,6 @@
 """Probable mistakes in releases that are no errors by themselves.
 
-Noise that was chosen for another statistic, epsilon given as a scale.
+Noise that was chosen for another statistic, epsilon given as a scale, added truth values.
 """
 
 import logging
@@ -8,6 +8,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+from pytensor.graph import Apply, ancestors
+from pytensor.scalar import Add
+from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import AdvancedIncSubtensor
+from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import ZCDP, ApproxDP
 from pymc_dapper.budget.kinds import is_below
@@ -35,6 +40,20 @@ def tell_of_mistakes(name: str, mechanism: Any, statistic: Any) -> None:
         _check_kept(name, mechanism, sensitivity)
     elif mechanism.budget is None:
         _log_large(name, mechanism, statistic, sensitivity)
+
+
+def refuse_sums_of_truth_values(name: str, statistic: TensorVariable) -> None:
+    """Refuse a statistic in which truth values are added up: in PyTensor, two of them make one."""
+    for x in ancestors([statistic]):
+        match x.owner:
+            case Apply(op=Elemwise(scalar_op=Add()) | AdvancedIncSubtensor()) if (
+                x.type.dtype == "bool"
+            ):
+                raise TypeError(
+                    f"'{name}': the statistic adds up truth values. In PyTensor, their sum is a "
+                    "truth value, not a number. Make numbers of them first: "
+                    "pt.bincount(group, weights=(x > 0).astype('int64')). For 'or', write |"
+                )
 
 
 def _check_kept(name: str, mechanism: Any, sensitivity: Sensitivities) -> None:

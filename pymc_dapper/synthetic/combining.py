@@ -156,7 +156,8 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     if m < 2:
         raise ValueError("estimates must be of two sets or more: one doesn't show how they differ")
     within, between = u.mean(axis=0), q.var(axis=0, ddof=1)
-    nowhere((u < 0) | (within == 0), "variances must lie at 0 or above, and not all at 0")
+    nowhere(u < 0, "variances must lie at 0 or above")
+    nowhere((u == 0) & (within == 0), "variances must not be 0 in all sets")
     if rule == "mixture":
         variance, df = within + q.var(axis=0), np.full(within.shape, np.inf)
     else:

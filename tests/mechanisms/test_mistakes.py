@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
@@ -66,3 +67,28 @@ def test_noise_that_is_smaller_than_one_person_is_logged(table, caplog, mechanis
     with caplog.at_level(logging.INFO, logger="pymc.dapper"):
         mechanism.potential("s", statistic(table), released=RELEASED)
     assert [bool(re.search(says or "", each)) for each in caplog.messages] == [True] * bool(says)
+
+
+@pytest.mark.parametrize(
+    "statistic",
+    [
+        lambda x: pt.bincount(np.array([0, 0, 1]), weights=x > 0, minlength=2),
+        lambda x: ((x > 0) + (x < -1)).sum(),
+    ],
+    ids=["counts of groups", "an or"],
+)
+def test_sums_of_truth_values_are_refused(statistic):
+    """Two people above zero would be counted as one."""
+    with pm.Model():
+        x = statistic(pm.Normal("x", shape=3))
+        with pytest.raises(TypeError, match="'release': the statistic adds up truth values"):
+            pmd.LaplaceMechanism(1.0).potential("release", x, released=np.ones(x.type.ndim + 1))
+
+
+def test_truth_values_are_counted():
+    with pm.Model():
+        x = pm.Normal("x", shape=3) > 0
+        numbers = pt.bincount(np.array([0, 0, 1]), weights=x.astype("int64"), minlength=2)
+        pmd.LaplaceMechanism(1.0).potential("groups", numbers, released=[1.0, 2.0])
+        pmd.LaplaceMechanism(1.0).potential("all", x.sum(), released=2.0)
+        pmd.LaplaceMechanism(1.0).potential("each", x, released=[0.5, 1.0, -0.2])

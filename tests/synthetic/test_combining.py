@@ -125,8 +125,9 @@ def test_less_than_one_degree_of_freedom_is_told():
     [
         ([1.0], [1.0], "two sets or more"),
         ([1.0, 2.0], [1.0], "same shape"),
-        ([1.0, 2.0], [1.0, -0.5], "variances must lie at 0 or above, .*: 1 of 2 is wrong"),
-        ([1.0, 2.0], [0.0, 0.0], "and not all at 0: 2 of 2 are wrong"),
+        ([1.0, 2.0], [1.0, -0.5], "variances must lie at 0 or above: 1 of 2 is wrong"),
+        ([1.0, 2.0, 3.0], [0.1, -0.2, 0.1], "0 or above: 1 of 3 is wrong, at index 1"),
+        ([1.0, 2.0], [0.0, 0.0], "not be 0 in all sets: 2 of 2 are wrong"),
         ([1.0, 2.0], [1.0, np.nan], "variances must be finite: 1 of 2 is wrong"),
         ([1.0, np.nan], [1.0, 1.0], "estimates must be finite: 1 of 2 is wrong"),
         ([1.0, 1.1], [1.0, 1.0], "Make more sets"),
