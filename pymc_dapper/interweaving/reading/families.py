@@ -288,8 +288,7 @@ def _by_component(node: Apply) -> RecordMap:
     """
     weights, *laws = parameters_of(node)
     n = weights.type.shape[-1]
-    few = n is not None and 1 < n <= FEW_CATEGORIES
-    if not few or node.op.ndim_supp or not has_density(node):
+    if not 1 < (n or 0) <= FEW_CATEGORIES or node.op.ndim_supp or not has_density(node):
         return quantile_map(node)
     families = {type(law.owner.op) for law in laws}
     alike = len(families) == 1 and families <= {*RULES}

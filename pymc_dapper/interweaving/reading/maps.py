@@ -40,8 +40,8 @@ class RecordMap:
     is_normal : bool, default False
         Whether the noise is standard normal, each number independent of all others.
     has_jumps : bool, default False
-        Whether the noise of float numbers is drawn, too: within the jump of the cdf at a number that
-        has a probability, or together with the component of a mixture.
+        Whether the noise of float numbers is drawn, too: within the jump of the cdf at a number
+        that has a probability, or together with the component of a mixture.
     """
 
     noise: Callable[[TensorVariable, Parameters, TensorVariable | None], TensorVariable]

@@ -293,7 +293,7 @@ def test_zeros_of_a_hurdle_model_are_a_step_below_its_positive_numbers(family):
     np.testing.assert_allclose(back, x, rtol=1e-7)
     np.testing.assert_array_equal(moved == 0, u < 1 - after[0])
     np.testing.assert_array_equal(back == 0, x == 0)
-    assert 3 < np.sum((moved == 0) != (x == 0))
+    assert np.sum((moved == 0) != (x == 0)) > 3
     np.testing.assert_allclose(law(*after).cdf(moved), np.maximum(u, 1 - after[0]), rtol=1e-6)
 
 
@@ -402,7 +402,7 @@ def of_many(w):
 )
 def test_other_mixtures_have_no_map(dist):
     node = dist(0.4).owner
-    with pytest.raises(NoRecordMapError, match="quantiles of|is multivariate"):
+    with pytest.raises(NoRecordMapError, match=r"quantiles of|is multivariate"):
         record_map(node.op, node, [True] * 4)
 
 
