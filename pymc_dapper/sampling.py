@@ -21,7 +21,12 @@ from pymc_dapper.backend.jit import numba_by_default
 from pymc_dapper.budget.written import ATTRIBUTE, budgets_of_releases
 from pymc_dapper.context import model_to_read
 from pymc_dapper.garbage import searching_new_garbage_only
-from pymc_dapper.interweaving.reading.hierarchy import GROUPS, SERIES, find_hierarchy
+from pymc_dapper.interweaving.reading.hierarchy import (
+    GROUPS,
+    SERIES,
+    find_hierarchy,
+    find_without_map,
+)
 from pymc_dapper.records.step import DapperStep
 from pymc_dapper.steps.building import (
     building,
@@ -233,17 +238,26 @@ def _stand_still_apart(low: np.ndarray, high: np.ndarray) -> bool:
 def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool, records: Any) -> None:
     """Log which variables to write in other coordinates, if NUTS diverged or chains mix slowly.
 
-    Not the records: ``InterweaveStep`` moves these with their noise held fixed as they are.
+    Not the records: ``InterweaveStep`` moves these with their noise held fixed as they are. Where
+    it can't, and parameters of their law are slow, the log says so instead.
     """
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
     if "diverging" not in stats:
         return
     number, (n_chains, n_draws) = int(stats["diverging"].sum()), stats["diverging"].shape[:2]
     continuous = [x for x in model.free_RVs if x.dtype.startswith("float") and x not in records]
+    judged = checked and n_chains > 1 and n_draws >= 100
+    for rv, movers, why in find_without_map(model, continuous, records) if judged else ():
+        slow = sorted(_slow(result, [x.name for x in movers]))
+        if slow:
+            judged = False
+            LOGGER.warning(
+                "Chains mix slowly. InterweaveStep can't move %s with the records '%s': %s",
+                *(_quoted(slow), rv.name, why),
+            )
     for kinds, remedy in REMEDIES.items():
         followers, movers = find_hierarchy(model, continuous, kinds)
         names = [rv.name for rv in movers]
-        judged = movers and checked and n_chains > 1 and n_draws >= 100
         if movers and (number or (judged and _slow(result, names))):
             LOGGER.warning(
                 "%s. The law of %s depends on %s: where its scale is small, chains may be stuck. "

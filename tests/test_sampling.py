@@ -475,6 +475,36 @@ def test_hierarchies_are_told_how_to_be_written_if_nuts_diverges_or_mixes_slowly
     assert (of_series in caplog.text) == bool(slow or diverged)
 
 
+def test_records_that_cannot_follow_slow_parameters_are_named_in_the_place_of_hierarchies(caplog):
+    with pm.Model() as model:
+        tau, kappa, mu = pm.HalfNormal("tau"), pm.HalfNormal("kappa"), pm.Normal("mu")
+        of_group = pm.Normal("of_group", 0, tau, shape=3)
+        x = pm.VonMises("x", of_group[0], kappa, shape=4)
+        y = pm.VonMises("y", 0, 1, shape=4)
+        z = pm.MvStudentT("z", nu=5, mu=mu * np.ones(2), scale=np.eye(2), shape=(4, 2))
+    still = np.random.default_rng(1).normal(size=(2, 400))
+    moving = still + np.array([[0], [3]])  # chains at different places
+
+    def told(slow):
+        values = {
+            name: (DIMS, moving if name in slow else still) for name in ("kappa", "tau", "mu")
+        }
+        found = {"posterior": Dataset(values)}
+        found["sample_stats"] = Dataset({"diverging": (DIMS, np.zeros((2, 400), dtype=bool))})
+        caplog.clear()
+        with caplog.at_level("WARNING", logger="pymc.dapper"):
+            _tell_of_hierarchies(DataTree.from_dict(found), model, True, [x, y, z])
+        return caplog.text
+
+    of_x = "can't move 'kappa' with the records 'x': PyMC knows no quantiles of VonMises"
+    assert of_x in told(["kappa", "tau", "mu"])
+    assert "of_group" not in caplog.text
+    assert "'y'" not in caplog.text
+    assert "'z'" not in caplog.text
+    assert "The law of 'of_group' depends on 'tau'" in told(["tau"])
+    assert not told(["mu"])
+
+
 def test_without_nuts_nothing_is_said_of_hierarchies(caplog):
     with pm.Model() as model:
         pm.Normal("of_group", 0, pm.HalfNormal("tau"), shape=3)

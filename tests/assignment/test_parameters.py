@@ -25,9 +25,7 @@ def test_normals_that_share_no_child_or_are_many_are_drawn_apart():
 @pytest.mark.usefixtures("uncompiled")
 def test_records_without_a_map_get_no_interweaving():
     with pm.Model() as model:
-        weight = pm.Beta("weight", 1, 1)
-        parts = [pm.Normal.dist(0, 1), pm.Normal.dist(5, 1)]
-        x = pm.Mixture("x", [weight, 1 - weight], parts, shape=6)
+        x = pm.VonMises("x", 0, pm.HalfNormal("kappa"), shape=6)
         pm.Potential("privacy", -(x.sum() ** 2))
     assert [name for name, _ in assigned(model)] == ["DapperStep", "NUTS"]
 

@@ -3,6 +3,7 @@
 No other step moves the parameters, so that a fault of the move isn't diluted.
 """
 
+import warnings
 from dataclasses import replace
 from itertools import product
 from math import comb
@@ -339,6 +340,68 @@ def test_discrete_records(case, request):
 def test_noise_that_is_not_drawn_anew_is_detected(yes_or_no, monkeypatch):
     fault = twins.with_fault(twins.without_randomised_noise, monkeypatch)
     assert_disagrees(run(*yes_or_no, fault))
+
+
+# Records of a mixture: the component of each is drawn anew, given the record.
+
+
+@pytest.fixture(scope="module")
+def mixture():
+    n, released, scale = 4, 3.0, 0.8
+    with pm.Model() as model:
+        mu = pm.Normal("mu", 1.5, 1)
+        share = pm.Beta("share", 2, 3)
+        weights = pt.stack([1 - share, share])
+        x = pm.NormalMixture("record", weights, pt.stack([0.0, mu]), [0.6, 0.9], shape=n)
+        pm.Normal("release", x.sum(), scale, observed=released)
+    grids = np.linspace(-3, 6, 301), np.linspace(1e-9, 1 - 1e-9, 201)
+    mu, share = np.meshgrid(*grids, indexing="ij")
+    terms = [
+        binom.logpmf(k, n, share)
+        + norm.logpdf(released, k * mu, np.sqrt((n - k) * 0.36 + k * 0.81 + scale**2))
+        for k in range(n + 1)
+    ]
+    log_prior = norm.logpdf(mu, 1.5) + beta.logpdf(share, 2, 3)
+    both = marginals(grids, log_prior + logsumexp(terms, axis=0))
+    return model, ["record"], ["mu", "share"], dict(zip(("mu", "share"), both, strict=True))
+
+
+@pytest.fixture(scope="module")
+def hurdle():
+    """The logarithms of all that aren't 0 are added up, so that their sum is normal."""
+    n, released, scales = 4, np.array([2.6, 3.0]), np.array([0.7, 0.8])
+    with pm.Model() as model:
+        psi = pm.Beta("psi", 2, 2)
+        mu = pm.Normal("mu", 0.5, 1)
+        with warnings.catch_warnings(action="ignore"):  # PyMC finds no transform
+            x = pm.HurdleLogNormal("record", psi, mu, 0.6, shape=n)
+        sums = pt.stack([pt.gt(x, 0).sum(), pt.switch(pt.gt(x, 0), pt.log(x), 0).sum()])
+        pm.Normal("release", sums, scales, observed=released)
+    grids = np.linspace(1e-9, 1 - 1e-9, 201), np.linspace(-5, 6, 301)
+    psi, mu = np.meshgrid(*grids, indexing="ij")
+    terms = [
+        binom.logpmf(k, n, psi)
+        + norm.logpdf(released[0], k, scales[0])
+        + norm.logpdf(released[1], k * mu, np.sqrt(k * 0.36 + scales[1] ** 2))
+        for k in range(n + 1)
+    ]
+    log_prior = beta.logpdf(psi, 2, 2) + norm.logpdf(mu, 0.5)
+    both = marginals(grids, log_prior + logsumexp(terms, axis=0))
+    return model, ["record"], ["psi", "mu"], dict(zip(("psi", "mu"), both, strict=True))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["mixture", "hurdle"])
+def test_records_of_two_kinds(case, request):
+    assert_agrees(run(*request.getfixturevalue(case)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ["mixture", "hurdle"])
+def test_records_whose_kind_is_not_drawn_anew_are_detected(case, request, monkeypatch):
+    """A mixture's component is then the likeliest, and a 0 stays one until half of them go."""
+    fault = twins.with_fault(twins.without_randomised_noise, monkeypatch)
+    assert_disagrees(run(*request.getfixturevalue(case), fault))
 
 
 # Records that depend on records, positive records, several parameters: Geweke's joint test.

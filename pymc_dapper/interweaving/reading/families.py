@@ -16,6 +16,7 @@ from pytensor.graph import Apply, Op
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.backend.internals import HurdleRV
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.laws import has_density
 from pymc_dapper.graphs.noise import FEW_CATEGORIES
@@ -249,25 +250,77 @@ COUNTS = (laws.PoissonRV, laws.BinomialRV, laws.NegBinomialRV)
 
 
 @record_map.register(MixtureRV)
-def _with_more_zeros(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
-    """Map zero-inflated counts: u is that of the counts, above a step for the added zeros."""
-    point, counts = (x.owner for x in node.inputs[-2:])
-    inflated = len(node.inputs) == 4 and isinstance(point.op, DiracDeltaRV)
-    if not (inflated and isinstance(counts.op, COUNTS) and known_value(point.inputs[-1]) == 0):
+@record_map.register(HurdleRV)
+def _mixture(op: Op, node: Apply, moved: Sequence[bool]) -> RecordMap:
+    """Map counts with more zeros, hurdle models of positive numbers, and few laws with densities.
+
+    Of the first two, u is that of the law without more zeros, above a step for these.
+    """
+    point, other = (x.owner for x in node.inputs[-2:])
+    if len(node.inputs) != 4 or not isinstance(point.op, DiracDeltaRV):
+        return _by_component(node)
+    if isinstance(op, HurdleRV):
+        own = quantile_map(other)
+    elif isinstance(other.op, COUNTS) and known_value(point.inputs[-1]) == 0:
+        own = record_map(other.op, other, moved)
+    else:
         return quantile_map(node)
-    own = record_map(counts.op, counts, moved)
 
     def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
         weights, _, drawn = parameters
         added = pt.switch(pt.eq(x, 0), v, 1) * weights[..., 0]
-        return added + weights[..., 1] * own.noise(x, parameters_of(drawn.owner), v)
+        within = None if x.dtype.startswith("float") else v
+        return added + weights[..., 1] * own.noise(x, parameters_of(drawn.owner), within)
 
     def records(u: TensorVariable, parameters: Parameters) -> TensorVariable:
         weights, _, drawn = parameters
         within = pt.maximum((u - weights[..., 0]) / weights[..., 1], 0)
         return own.records(within, parameters_of(drawn.owner))
 
-    return RecordMap(noise, records)
+    return RecordMap(noise, records, has_jumps=True)
+
+
+def _by_component(node: Apply) -> RecordMap:
+    """Draw each record's component given the record; noise is that of both.
+
+    One number says which component a record has, as of a Categorical variable. The other one is the
+    noise within it, which has the same law for all components.
+    """
+    weights, *laws = parameters_of(node)
+    n = weights.type.shape[-1]
+    if not 1 < (n or 0) <= FEW_CATEGORIES or node.op.ndim_supp or not has_density(node):
+        return quantile_map(node)
+    families = {type(law.owner.op) for law in laws}
+    alike = len(families) == 1 and families <= {*RULES}
+    own = [
+        record_map(x.op, x, [True] * len(parameters_of(x))) if alike else quantile_map(x)
+        for x in (law.owner for law in laws)
+    ]
+    which = _few_categories(n)
+
+    def each(f: Callable[..., TensorVariable], x: TensorVariable, laws: Parameters) -> Parameters:
+        if len(laws) > 1:
+            return [f(law, x, rule) for law, rule in zip(laws, own, strict=True)]
+        together = f(laws[0], x[..., None] + pt.zeros(n), own[0])
+        return [together[..., k] for k in range(n)]
+
+    def noise(x: TensorVariable, parameters: Parameters, v: TensorVariable) -> TensorVariable:
+        weights, *laws = parameters
+        log_densities = each(lambda law, x, _: pm.logp(law, x, warn_rvs=False), x, laws)
+        p = pt.special.softmax(pt.log(weights) + pt.stack(log_densities, axis=-1), axis=-1)
+        k = which.records(v, [p])
+        lower, upper = (which.noise(k, [p], end) for end in (0, 1))
+        u = which.noise(k, [weights], (v - lower) / (upper - lower))
+        z = each(lambda law, x, rule: rule.noise(x, parameters_of(law.owner), None), x, laws)
+        return pt.stack([u, at_index(k, z)], axis=-1)
+
+    def records(noise: TensorVariable, parameters: Parameters) -> TensorVariable:
+        weights, *laws = parameters
+        k, z = which.records(noise[..., 0], [weights]), noise[..., 1]
+        x = each(lambda law, z, rule: rule.records(z, parameters_of(law.owner)), z, laws)
+        return at_index(k, x)
+
+    return RecordMap(noise, records, has_jumps=True)
 
 
 @record_map.register(TruncatedRV)

@@ -48,3 +48,18 @@ def has_map(rv: TensorVariable) -> bool:
     except NoRecordMapError:
         return False
     return True
+
+
+def find_without_map(
+    model: Model, parameters: Sequence[TensorVariable], records: Sequence[TensorVariable]
+) -> list[tuple[TensorVariable, list[TensorVariable], str]]:
+    """Find the records that can't follow parameters of their law: each with these, and why."""
+    found = []
+    for rv in records:
+        law = [set(ancestors([x], blockers=model.free_RVs)) for x in parameters_of(rv.owner)]
+        movers = [x for x in parameters if any(x in seen for seen in law)]
+        try:
+            record_map(rv.owner.op, rv.owner, [not seen.isdisjoint(movers) for seen in law])
+        except NoRecordMapError as error:
+            found += [(rv, movers, str(error))] if movers else []
+    return found

@@ -24,10 +24,10 @@ class NoRecordMapError(ReadingError):
 
 @dataclass(frozen=True)
 class RecordMap:
-    """Records as an increasing function of noise whose law doesn't depend on the parameters.
+    """Records as a function of noise whose law doesn't depend on the parameters.
 
-    Any such function is as good as the quantile function itself: it moves the records in the same
-    way when the parameters change.
+    Any increasing function is as good as the quantile function itself: it moves the records in the
+    same way when the parameters change.
 
     Attributes
     ----------
@@ -40,8 +40,8 @@ class RecordMap:
     is_normal : bool, default False
         Whether the noise is standard normal, each number independent of all others.
     has_jumps : bool, default False
-        Whether a float number may have a probability: its noise is then drawn within the jump of
-        the cdf.
+        Whether the noise of float numbers is drawn, too: within the jump of the cdf at a number
+        that has a probability, or together with the component of a mixture.
     """
 
     noise: Callable[[TensorVariable, Parameters, TensorVariable | None], TensorVariable]
