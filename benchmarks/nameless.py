@@ -20,12 +20,15 @@ def bins(posterior):
     return np.diff((share * below).sum(axis=2))
 
 
-def both_symptoms(posterior):
-    """Probabilities that a person has both symptoms of a pair, of `six_symptoms`."""
+def symptoms(posterior):
+    """Probabilities of each symptom, and of both of a pair, of `six_symptoms`.
+
+    Only counts of both were released.
+    """
     p, share = posterior["p"].values, posterior["share"].values
     a, b = np.array([*combinations(range(6), 2)]).T
-    both = p[..., a] * p[..., b]
-    return (1 - share)[..., None] * both[:, :, 0] + share[..., None] * both[:, :, 1]
+    found = np.concatenate([p, p[..., a] * p[..., b]], axis=-1)
+    return (1 - share)[..., None] * found[:, :, 0] + share[..., None] * found[:, :, 1]
 
 
 def pairs(posterior):
@@ -38,7 +41,7 @@ def pairs(posterior):
     return np.concatenate([x.reshape(*x.shape[:2], -1) for x in found], axis=2)
 
 
-NAMELESS = {"mixture": bins, "six_symptoms": both_symptoms, "uneven_columns": pairs}
+NAMELESS = {"mixture": bins, "six_symptoms": symptoms, "uneven_columns": pairs}
 
 
 def without_names(name, posterior):
@@ -46,4 +49,4 @@ def without_names(name, posterior):
     if name not in NAMELESS:
         return None
     of = NAMELESS[name]
-    return Dataset({of.__name__.replace("_", " "): (("chain", "draw", "cell"), of(posterior))})
+    return Dataset({of.__name__: (("chain", "draw", "cell"), of(posterior))})
