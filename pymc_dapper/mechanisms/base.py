@@ -326,7 +326,7 @@ class Mechanism(ABC):
         given, released = statistic, in_order_of(name, model, statistic, released, dims)
         data = as_release(name, self._taken(f"'{name}': the release", released))
         statistic = as_tensor(given)
-        refuse_sums_of_truth_values(name, statistic)
+        refuse_sums_of_truth_values(name, model, statistic)
         self._release_check(name, statistic, data)()
         tell_of_mistakes(name, self, given)
         if not isinstance(data, SharedVariable):

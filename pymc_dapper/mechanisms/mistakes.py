@@ -8,10 +8,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+from pymc import Model
 from pytensor.graph import Apply, ancestors
 from pytensor.scalar import Add
 from pytensor.tensor.elemwise import Elemwise
-from pytensor.tensor.subtensor import AdvancedIncSubtensor
+from pytensor.tensor.subtensor import AdvancedIncSubtensor, IncSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.budget import ZCDP, ApproxDP
@@ -42,13 +43,15 @@ def tell_of_mistakes(name: str, mechanism: Any, statistic: Any) -> None:
         _log_large(name, mechanism, statistic, sensitivity)
 
 
-def refuse_sums_of_truth_values(name: str, statistic: TensorVariable) -> None:
+def refuse_sums_of_truth_values(name: str, model: Model, statistic: TensorVariable) -> None:
     """Refuse a statistic in which truth values are added up: in PyTensor, two of them make one."""
-    for x in ancestors([statistic]):
+    for x in ancestors([statistic], blockers=model.basic_RVs):
         match x.owner:
-            case Apply(op=Elemwise(scalar_op=Add()) | AdvancedIncSubtensor()) if (
-                x.type.dtype == "bool"
-            ):
+            case Apply(
+                op=Elemwise(scalar_op=Add())
+                | IncSubtensor(set_instead_of_inc=False)
+                | AdvancedIncSubtensor(set_instead_of_inc=False)
+            ) if x.type.dtype == "bool":
                 raise TypeError(
                     f"'{name}': the statistic adds up truth values. In PyTensor, their sum is a "
                     "truth value, not a number. Make numbers of them first: "

@@ -73,9 +73,10 @@ def test_noise_that_is_smaller_than_one_person_is_logged(table, caplog, mechanis
     "statistic",
     [
         lambda x: pt.bincount(np.array([0, 0, 1]), weights=x > 0, minlength=2),
+        lambda x: pt.zeros(2, dtype="bool")[0].inc(x[0] > 0)[0].inc(x[1] > 0),
         lambda x: ((x > 0) + (x < -1)).sum(),
     ],
-    ids=["counts of groups", "an or"],
+    ids=["counts of groups", "a count", "an or"],
 )
 def test_sums_of_truth_values_are_refused(statistic):
     """Two people above zero would be counted as one."""
@@ -86,9 +87,12 @@ def test_sums_of_truth_values_are_refused(statistic):
 
 
 def test_truth_values_are_counted():
+    """What the law of the records does with them is no part of the statistic."""
     with pm.Model():
-        x = pm.Normal("x", shape=3) > 0
+        a = pm.Normal("a")
+        x = pm.Normal("x", pt.switch((a > 0) + (a < -1), 1.0, 0.0), shape=3) > 0
         numbers = pt.bincount(np.array([0, 0, 1]), weights=x.astype("int64"), minlength=2)
         pmd.LaplaceMechanism(1.0).potential("groups", numbers, released=[1.0, 2.0])
         pmd.LaplaceMechanism(1.0).potential("all", x.sum(), released=2.0)
         pmd.LaplaceMechanism(1.0).potential("each", x, released=[0.5, 1.0, -0.2])
+        pmd.LaplaceMechanism(1.0).potential("set", x[[0, 1]].set(x[:1]), released=[0.5, 1.0, 0.3])

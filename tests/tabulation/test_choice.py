@@ -81,6 +81,30 @@ def test_tables_with_dirichlet_priors_replace_fewer_people(law, pairs, n_cells, 
     assert table_if_cheaper(columns(most + 1, law, pairs), None, ()).n_cells == n_cells
 
 
+def of_a_share(n, prior):
+    """A yes-no column with a Beta prior, and one that depends on it."""
+    with pm.Model() as model:
+        x = pm.Bernoulli("x", pm.Beta("share", 1, 1), shape=n)
+        y = prior(x)
+        for name, column in (("x_sum", x), ("y_sum", y)):
+            pmd.LaplaceMechanism(2.0).potential(name, column.sum(), released=n / 2)
+    return model
+
+
+@pytest.mark.parametrize(
+    ("prior", "n_cells", "per_cell"),
+    [
+        (lambda x: pm.Categorical("y", pm.Dirichlet("p", np.ones((2, 3)))[x]), 6, 1),
+        (lambda x: pm.Bernoulli("y", pm.Beta("p", 1, 1, shape=2)[x]), 4, RECORDS_PER_CELL),
+    ],
+    ids=["Beta and Dirichlet", "Beta alone"],
+)
+def test_beta_priors_do_beside_dirichlet_ones(prior, n_cells, per_cell):
+    most = n_cells * per_cell
+    assert table_if_cheaper(of_a_share(most, prior), None, ()) is None
+    assert table_if_cheaper(of_a_share(most + 1, prior), None, ()).n_cells == n_cells
+
+
 def numbers(n):
     with pm.Model() as model:
         k = pm.Binomial("k", 2, pm.Beta("p", 1, 1), shape=n)
