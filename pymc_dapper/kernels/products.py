@@ -5,38 +5,46 @@ from numba import njit
 
 OUT_OF_RANGE = "an index in the data, or of a record, is out of range"
 
+AT_A_TIME = 256
+"""Number of entries that are looked up at a time."""
+
+SHARE = 8
+"""Tables are multiplied if they have one row for so many entries, or fewer."""
+
 
 @njit
-def row_of(
-    indices: np.ndarray, lengths: np.ndarray, first: int, n_axes: int, n: int, i: int
-) -> int:
-    """Return the number of the row that an entry looks up in a table.
+def look_up(
+    rows: np.ndarray, indices: np.ndarray, lengths: np.ndarray, first: int, n_axes: int,
+    n: int, start: int,
+) -> None:  # fmt: skip
+    """Find the rows that entries from ``start`` on look up in a table, numbered from 0.
 
     Parameters
     ----------
+    rows : ndarray of int64, shape (number of entries looked at,)
+        Zeros. If they are the rows of another table, the two tables' pairs of rows are numbered.
     indices : ndarray of int64, shape (number of axes * n,)
         By which each of n entries looks up its row, for each axis of each table but the last.
     lengths : ndarray of int64, shape (number of axes,)
         Lengths of these axes.
     first, n_axes : int
         The table's first axis, and their number. A table of one row has none.
-    n, i : int
-        Number of entries, and the entry's own.
+    n, start : int
+        Number of all entries, and the first one looked at.
 
     Raises
     ------
     IndexError
         If an index is out of range.
     """
-    row = 0
+    outside = False
     for k in range(first, first + n_axes):
-        at = indices[k * n + i]
-        if at < 0:
-            at += lengths[k]
-        if at < 0 or at >= lengths[k]:
-            raise IndexError(OUT_OF_RANGE)
-        row = row * lengths[k] + at
-    return row
+        length, at = lengths[k], indices[k * n + start : k * n + start + len(rows)]
+        for i in range(len(rows)):  # branch-free
+            outside |= (at[i] < -length) | (at[i] >= length)
+            rows[i] = rows[i] * length + at[i] + length * (at[i] < 0)
+    if outside:
+        raise IndexError(OUT_OF_RANGE)
 
 
 @njit
@@ -56,11 +64,44 @@ def first_rows(lengths: np.ndarray, axes: np.ndarray) -> np.ndarray:
 
 
 @njit
+def multiply_neighbours(
+    size: int, weights: np.ndarray, starts: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Multiply neighbouring tables into one of all pairs of their rows, of at most ``most`` rows.
+
+    Returns the new tables, flat; the first row of each, all being numbered; and the number of old
+    tables before it.
+    """
+    firsts, before, n = np.zeros_like(starts), np.zeros_like(starts), 0
+    for t in range(len(starts) - 1):
+        rows, joined = starts[t + 1] - starts[t], firsts[n] - firsts[max(n - 1, 0)]
+        if n > 0 and joined * rows <= most:
+            firsts[n] += joined * (rows - 1)
+        else:
+            n += 1
+            firsts[n] = firsts[n - 1] + rows
+        before[n] = t + 1
+    tables = np.ones((firsts[n], size))
+    for m in range(n):
+        rows = 1
+        for t in range(before[m], before[m + 1]):
+            own, old = starts[t + 1] - starts[t], tables[firsts[m] : firsts[m] + rows].copy()
+            rows *= own
+            for r in range(rows):
+                for c in range(size):
+                    new = weights[(starts[t] + r % own) * size + c]
+                    tables[firsts[m] + r, c] = old[r // own, c] * new
+    return tables.ravel(), firsts[: n + 1], before[: n + 1]
+
+
+@njit
 def choose_by_products(
     size: int, u: np.ndarray, weights: np.ndarray, indices: np.ndarray, lengths: np.ndarray,
     axes: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
     """Choose a category for each uniform number, in proportion to products of weights.
+
+    Small tables are multiplied first: then there are fewer factors to look up for each entry.
 
     Parameters
     ----------
@@ -71,7 +112,7 @@ def choose_by_products(
     weights : ndarray of float64
         All tables, flat, one after the other. Each has rows of ``size`` weights.
     indices, lengths : ndarray of int64
-        See :func:`row_of`.
+        See :func:`look_up`.
     axes : ndarray of int64, shape (number of tables,)
         How many axes each table has, without its last one.
 
@@ -81,19 +122,25 @@ def choose_by_products(
         -1 where the products' sum isn't a finite number above zero.
     """
     n, starts = len(u), first_rows(lengths, axes)
-    products, chosen = np.empty(size), np.empty(n, np.int64)
-    for i in range(n):
-        products[:] = 1.0
-        first = 0
-        for t in range(len(axes)):
-            row = starts[t] + row_of(indices, lengths, first, axes[t], n, i)
-            first += axes[t]
-            for c in range(size):
-                products[c] *= weights[row * size + c]
-        for c in range(1, size):
-            products[c] += products[c - 1]
-        total, at = products[size - 1], 0
-        for c in range(size - 1):
-            at += u[i] * total >= products[c]
-        chosen[i] = at if 0 < total < np.inf else -1
+    tables, firsts, before = multiply_neighbours(size, weights, starts, n // SHARE)
+    n_tables, axis, chosen = len(before) - 1, np.append(0, np.cumsum(axes)), np.empty(n, np.int64)
+    rows, products = np.empty((n_tables, AT_A_TIME), np.int64), np.empty(size)
+    for start in range(0, n, AT_A_TIME):
+        stop = min(start + AT_A_TIME, n)
+        for m in range(n_tables):
+            rows[m] = 0
+            own, first = rows[m, : stop - start], axis[before[m]]
+            look_up(own, indices, lengths, first, axis[before[m + 1]] - first, n, start)
+        for i in range(start, stop):
+            products[:] = 1.0
+            for m in range(n_tables):
+                row = (firsts[m] + rows[m, i - start]) * size
+                for c in range(size):
+                    products[c] *= tables[row + c]
+            for c in range(1, size):
+                products[c] += products[c - 1]
+            total, at = products[size - 1], 0
+            for c in range(size - 1):
+                at += u[i] * total >= products[c]
+            chosen[i] = at if 0 < total < np.inf else -1
     return chosen

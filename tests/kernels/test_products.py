@@ -1,5 +1,7 @@
 """Categories chosen in proportion to products of tables."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from numba import njit
@@ -17,29 +19,59 @@ LENGTHS, AXES = np.array([2, 2, 4]), np.array([0, 1, 2])
 P = TABLES[0] * TABLES[1][INDICES[0]] * TABLES[2][tuple(INDICES[1:])]
 P /= P.sum(axis=1, keepdims=True)
 """Probabilities of five entries."""
+FAULT = "rows[i] = at[i] + length * (at[i] < 0)"
+"""All axes of a table but the last are forgotten."""
 
 
 def chosen(kernel, u, weights=WEIGHTS, indices=INDICES):
-    return kernel(SIZE, np.full(5, u), weights, indices.ravel(), LENGTHS, AXES)
+    """Choose for the five entries, once for each uniform number."""
+    u = np.ravel(u)
+    every = np.tile(indices, len(u)).ravel()
+    return kernel(SIZE, np.repeat(u, 5), weights, every, LENGTHS, AXES).reshape(len(u), 5)
 
 
-def shares(kernel, n=4_000):
+def shares(kernel, at_a_time, n=4_000):
     """How often each entry chooses each category, at uniform numbers that lie evenly."""
-    found = np.array([chosen(kernel, (k + 0.5) / n) for k in range(n)])
+    u = (np.arange(n) + 0.5) / n
+    found = np.concatenate([chosen(kernel, x) for x in np.split(u, n // at_a_time)])
     return np.stack([(found == c).mean(axis=0) for c in range(SIZE)], axis=1)
 
 
-def test_categories_are_chosen_by_their_probabilities():
-    """A share of evenly spaced numbers is off by one of them at most, at each of its ends."""
+@pytest.mark.parametrize("at_a_time", [1, 20, 400])
+def test_categories_are_chosen_by_their_probabilities(at_a_time):
+    """A share of evenly spaced numbers is off by one of them at most, at each of its ends.
+
+    With 5 entries no tables are multiplied, with 100 two, with 2,000 all three.
+    """
     choose = in_python(kernels.choose_by_products)
-    np.testing.assert_allclose(shares(choose), P, atol=2 / 4_000)
-    with edited(kernels, "row_of", {"row = row * lengths[k] + at": "row = at"}):
-        assert np.abs(shares(in_python(kernels.choose_by_products)) - P).max() > 0.01
+    np.testing.assert_allclose(shares(choose, at_a_time), P, atol=2 / 4_000)
+    with edited(
+        kernels, "look_up", {"rows[i] = rows[i] * length + at[i] + length * (at[i] < 0)": FAULT}
+    ):
+        choose = in_python(kernels.choose_by_products)
+        assert np.abs(shares(choose, at_a_time) - P).max() > 0.01
 
 
 @pytest.mark.long
 def test_so_are_they_in_compiled_code():
-    np.testing.assert_allclose(shares(njit(kernels.choose_by_products.py_func)), P, atol=2 / 4_000)
+    choose = njit(kernels.choose_by_products.py_func)
+    np.testing.assert_allclose(shares(choose, 400), P, atol=2 / 4_000)
+
+
+@pytest.mark.parametrize(("most", "before"), [(1, [0, 1, 2, 3]), (2, [0, 2, 3]), (16, [0, 3])])
+def test_neighbouring_tables_are_multiplied_as_long_as_they_are_small(most, before):
+    multiply = in_python(kernels.multiply_neighbours)
+    tables, firsts, found = multiply(SIZE, WEIGHTS, np.array([0, 1, 3, 11]), most)
+    np.testing.assert_array_equal(found, before)
+    flat = [x.reshape(-1, SIZE) for x in TABLES]
+    expected = []
+    for start, stop in pairwise(before):
+        product = np.ones((1, SIZE))
+        for table in flat[start:stop]:
+            product = (product[:, None] * table).reshape(-1, SIZE)
+        expected.append(product)
+    np.testing.assert_allclose(tables.reshape(-1, SIZE), np.concatenate(expected))
+    np.testing.assert_array_equal(firsts, np.cumsum([0, *map(len, expected)]))
 
 
 @pytest.mark.parametrize("weight", [0.0, np.inf, np.nan])
@@ -48,7 +80,7 @@ def test_nothing_is_chosen_where_products_are_no_probabilities(weight):
     weights = WEIGHTS.copy()
     weights[3:6] = weight
     found = chosen(in_python(kernels.choose_by_products), 0.99, weights)
-    np.testing.assert_array_equal(found < 0, INDICES[0] == 0)
+    np.testing.assert_array_equal(found[0] < 0, INDICES[0] == 0)
 
 
 @pytest.mark.parametrize(("axis", "value"), [(0, 2), (0, -3), (2, 4), (2, -5)])

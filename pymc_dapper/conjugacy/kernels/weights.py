@@ -15,7 +15,7 @@ from numba import njit
 
 from pymc_dapper.backend.draws import fill_normal, fill_uniform, standard_gamma
 from pymc_dapper.conjugacy.kernels.families import TINY
-from pymc_dapper.kernels.products import first_rows, row_of
+from pymc_dapper.kernels.products import first_rows, look_up
 
 FEW = 3.0
 """Gammas of a smaller shape are too skew to be mirrored."""
@@ -352,12 +352,12 @@ def draw_looked_up(
     rates: np.ndarray, chosen: np.ndarray, offsets: np.ndarray, indices: np.ndarray,
     lengths: np.ndarray, axes: np.ndarray,
 ) -> None:  # fmt: skip
-    """Draw weights as :func:`draw_weights` does, whose rows are looked up: see `row_of`."""
+    """Draw weights as :func:`draw_weights` does, whose rows are looked up: see `look_up`."""
     n, starts, first = len(chosen), first_rows(lengths, axes), 0
-    rows = np.empty((len(axes), n), np.int64)
+    rows = np.zeros((len(axes), n), np.int64)
     for t in range(len(axes)):
-        for i in range(n):
-            rows[t, i] = starts[t] + row_of(indices, lengths, first, axes[t], n, i)
+        look_up(rows[t], indices, lengths, first, axes[t], n, 0)
+        rows[t] += starts[t]
         first += axes[t]
     draw_weights(
         rng, size, out, weights, starts[1:], shapes, rates, chosen, rows.reshape(-1), offsets
