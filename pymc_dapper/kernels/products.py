@@ -83,14 +83,12 @@ def multiply_neighbours(
         before[n] = t + 1
     tables = np.ones((firsts[n], size))
     for m in range(n):
-        rows = 1
-        for t in range(before[m], before[m + 1]):
-            own, old = starts[t + 1] - starts[t], tables[firsts[m] : firsts[m] + rows].copy()
-            rows *= own
-            for r in range(rows):
+        for r in range(firsts[m], firsts[m + 1]):
+            rest = r - firsts[m]
+            for t in range(before[m + 1] - 1, before[m] - 1, -1):
+                rest, row = divmod(rest, starts[t + 1] - starts[t])
                 for c in range(size):
-                    new = weights[(starts[t] + r % own) * size + c]
-                    tables[firsts[m] + r, c] = old[r // own, c] * new
+                    tables[r, c] *= weights[(starts[t] + row) * size + c]
     return tables.ravel(), firsts[: n + 1], before[: n + 1]
 
 
