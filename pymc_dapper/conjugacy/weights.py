@@ -21,7 +21,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.children import Child, read_children
 from pymc_dapper.conjugacy.families import Family, read_prior
-from pymc_dapper.conjugacy.kernels.weights import draw_looked_up
+from pymc_dapper.conjugacy.kernels.weights import draw_weights
 from pymc_dapper.conjugacy.totals import in_range
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.known import known_value
@@ -52,7 +52,7 @@ def log_density(
     theta: np.ndarray, weights: np.ndarray, shapes: np.ndarray, rates: np.ndarray,
     chosen: np.ndarray, offsets: np.ndarray, *lookups: np.ndarray,
 ) -> float:  # fmt: skip
-    """Log-density of weights, up to a constant; arguments as those of `draw_looked_up`."""
+    """Log-density of weights, up to a constant; arguments as those of `draw_weights`."""
     table = theta.reshape(-1, offsets.shape[-1])
     products = offsets * np.ones((len(chosen), 1))
     for rows in rows_looked_up(len(chosen), *lookups):
@@ -77,7 +77,7 @@ WEIGHTS = Family(
     ("weights", "shapes", "rates", "chosen", "offsets", "indices", "lengths", "axes"),
     _draw,
     log_density,
-    kernel=draw_looked_up,
+    kernel=draw_weights,
 )
 
 

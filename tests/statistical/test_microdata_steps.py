@@ -98,7 +98,6 @@ def test_joint_laws_and_ranks_are_those_of_the_prior(name, monkeypatch):
     twin = begun(sampler.with_steps([*others, Reversed(last)]), rng)
     found = verdicts.geweke(twin, rng, 1_000)
     assert found.statistic > 2 * verdicts.Z_LIMIT, found
-    if name == "graphical microdata":  # classes' tables are forgotten slowly: ranks take minutes
-        thin = verdicts.thinning(begun(sampler, rng), rng)
-        found = verdicts.calibration(sampler, rng, 64, thin)
-        assert not found.caught, found
+    thin = verdicts.thinning(begun(sampler, rng), rng)
+    found = verdicts.calibration(sampler, rng, 64, thin)
+    assert not found.caught, found

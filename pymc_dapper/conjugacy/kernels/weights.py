@@ -273,15 +273,15 @@ def multiply(products: np.ndarray, weights: np.ndarray, rows: np.ndarray, left_o
 
 @njit
 def draw_weights(
-    rng: np.random.Generator, size: int, out: np.ndarray, weights: np.ndarray, ends: np.ndarray,
-    shapes: np.ndarray, rates: np.ndarray, chosen: np.ndarray, looked_up: np.ndarray,
-    offsets: np.ndarray,
+    rng: np.random.Generator, size: int, out: np.ndarray, weights: np.ndarray, shapes: np.ndarray,
+    rates: np.ndarray, chosen: np.ndarray, offsets: np.ndarray, indices: np.ndarray,
+    lengths: np.ndarray, axes: np.ndarray,
 ) -> None:  # fmt: skip
     """Draw weights of categories, table by table, given an exponential variable for each entry.
 
     Most of the weights that several entries have chosen are mirrored rather than drawn: that leaves
-    their conditional distribution as it is, and goes farther (Adler 1981, overrelaxation). Rows and
-    categories have to be there: the graph checks them.
+    their conditional distribution as it is, and goes farther (Adler 1981, overrelaxation). A
+    category has to be there: the graph checks it.
 
     Parameters
     ----------
@@ -289,20 +289,22 @@ def draw_weights(
         Number of categories.
     weights : ndarray of float64, shape (m,)
         All tables as they are, flat, one after the other.
-    ends : ndarray of int, shape (number of tables,)
-        The row at which each of them ends, all rows being numbered from 0 on.
     shapes, rates : ndarray of float64, shape (m,)
         Of their gamma priors.
     chosen : ndarray of int, shape (n,)
         The category of each entry; -1 for none.
-    looked_up : ndarray of int, shape (number of tables * n,)
-        For each table, the number of the row that each entry looks up.
     offsets : ndarray of float64, shape (n * size,) or (size,)
         For each entry and category, the product of all that isn't drawn; or for all entries.
+    indices, lengths, axes : ndarray of int
+        The rows that each entry looks up: see :func:`look_up` and :func:`choose_by_products`.
     """
-    n = len(chosen)
+    n, starts, axis = len(chosen), first_rows(lengths, axes), 0
+    of_entries, ends = np.zeros((len(axes), n), np.int64), starts[1:]
+    for t in range(len(axes)):
+        look_up(of_entries[t], indices, lengths, axis, axes[t], n, 0)
+        of_entries[t] += starts[t]
+        axis += axes[t]
     out[:] = weights
-    of_entries = looked_up.reshape((len(ends), n))
     numbers, first = numbered(kinds(chosen, of_entries, ends, size, len(offsets) > size))
     m, rows, choices = len(first), of_entries[:, first], chosen[first]
     present = numbers[numbers >= 0]
@@ -344,21 +346,3 @@ def draw_weights(
     rescale(rng, out, shapes, rates, size)
     some = rows[:, present[:: len(present) // SAMPLED + 1]]
     exchange_all(rng, out, ends, shapes, rates, fixed, choices, times, rows, some)
-
-
-@njit
-def draw_looked_up(
-    rng: np.random.Generator, size: int, out: np.ndarray, weights: np.ndarray, shapes: np.ndarray,
-    rates: np.ndarray, chosen: np.ndarray, offsets: np.ndarray, indices: np.ndarray,
-    lengths: np.ndarray, axes: np.ndarray,
-) -> None:  # fmt: skip
-    """Draw weights as :func:`draw_weights` does, whose rows are looked up: see `look_up`."""
-    n, starts, first = len(chosen), first_rows(lengths, axes), 0
-    rows = np.zeros((len(axes), n), np.int64)
-    for t in range(len(axes)):
-        look_up(rows[t], indices, lengths, first, axes[t], n, 0)
-        rows[t] += starts[t]
-        first += axes[t]
-    draw_weights(
-        rng, size, out, weights, starts[1:], shapes, rates, chosen, rows.reshape(-1), offsets
-    )

@@ -21,6 +21,8 @@ OFFSETS = np.array([12.0, 1.0, 1.0])
 ROWS = np.array([0 * GROUP, 1 + GROUP, 3 + NEARLY])
 ENDS = np.array([1, 3, 5])
 M = 15
+LOOKED_UP = np.concatenate([GROUP, NEARLY]), np.array([2, 2]), np.array([0, 1, 1])
+"""By which entries look these rows up: indices, lengths, and numbers of axes."""
 
 
 def probabilities(weights, offsets=OFFSETS):
@@ -40,7 +42,7 @@ def joint_draws(kernel, replicates=20_000, absent=0, offsets=OFFSETS):
     after = np.empty_like(weights)
     for own, x, new in zip(weights, chosen, after, strict=True):
         seen = np.where(np.arange(N) < N - absent, x, -1)
-        kernel(rng, SIZE, new, own, ENDS, *prior, seen, ROWS.ravel(), offsets.ravel())
+        kernel(rng, SIZE, new, own, *prior, seen, offsets.ravel(), *LOOKED_UP)
     return weights, chosen, after
 
 
@@ -251,7 +253,7 @@ def exchanging(exchange):
     apart = np.flatnonzero(of_row != of_others)
     signs = np.where(of_row, 1.0, -1.0)
 
-    def draw(rng, size, out, weights, ends, shapes, rates, chosen, looked_up, offsets):
+    def draw(rng, size, out, weights, shapes, rates, chosen, *given):
         out[:] = weights
         keys = SIZE * (signs[apart] > 0) + chosen[apart]
         _, first, times = np.unique(keys, return_index=True, return_counts=True)
@@ -320,7 +322,7 @@ def with_a_weight(kernel, tiny):
     weights[4], offsets[1] = tiny, 1e-20
     prior = np.ones(M), np.full(M, 1e-30)
     rng, chosen = np.random.default_rng(2), np.zeros(N, int)
-    kernel(rng, SIZE, out, weights, ENDS, *prior, chosen, ROWS.ravel(), offsets)
+    kernel(rng, SIZE, out, weights, *prior, chosen, offsets, *LOOKED_UP)
     return out
 
 
