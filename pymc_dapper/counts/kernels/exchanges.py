@@ -25,8 +25,11 @@ def pair_cells(cells: np.ndarray, counts: np.ndarray, corners: np.ndarray, draws
 
     Only cells with people look for a partner, since empty cells have nobody to exchange. Each pair
     is as probable as if all cells were paired. With an odd number of cells, one has no partner.
+    Pairs come in the order of their first cells, whichever of the two looked for the other: were
+    the order to depend on who has people, exchanges wouldn't leave the posterior invariant.
     """
     n_alone, n_pairs = cells.size + cells.size % 2, 0
+    partner = np.full(cells.size, -1)
     alone = numbered(n_alone)  # the first ``n_alone`` have no partner yet
     place = numbered(n_alone)  # of each in ``alone``
     for first in range(cells.size):
@@ -41,7 +44,10 @@ def pair_cells(cells: np.ndarray, counts: np.ndarray, corners: np.ndarray, draws
             alone[place[chosen]], alone[n_alone] = last, chosen
             place[last], place[chosen] = place[chosen], n_alone
         if chosen < cells.size:
-            corners[n_pairs, 0], corners[n_pairs, 1] = cells[first], cells[chosen]
+            partner[min(first, chosen)] = max(first, chosen)
+    for first in range(cells.size):
+        if partner[first] >= 0:
+            corners[n_pairs, 0], corners[n_pairs, 1] = cells[first], cells[partner[first]]
             n_pairs += 1
     return n_pairs
 

@@ -9,6 +9,7 @@ from scipy import stats
 from scipy.special import gammaln
 
 from pymc_dapper.backend.in_python import in_python
+from pymc_dapper.counts.kernels import exchanges
 from pymc_dapper.counts.kernels.draws import choose
 from pymc_dapper.counts.kernels.exchanges import pair_cells
 from pymc_dapper.counts.kernels.joint import copy_terms, measure_locally, new_memory, propose
@@ -30,6 +31,7 @@ from pymc_dapper.counts.kernels.sweep import (
     move_jointly,
     sweep_counts,
 )
+from tests.broken import edited
 from tests.counts_enumeration import (
     SWEEP,
     Model,
@@ -377,3 +379,27 @@ def test_pairs_without_people_are_left_out_when_their_turn_comes():
     assert error(exactly, posterior) < 1e-10
     assert connected(exactly)
     assert error(early, posterior) > 1e-3
+
+
+AS_FOUND = {
+    "partner[min(first, chosen)] = max(first, chosen)": (
+        "corners[n_pairs, 0], corners[n_pairs, 1], n_pairs = cells[first], cells[chosen], n_pairs + 1"
+    )
+}
+
+
+def test_the_order_of_pairs_depends_on_nobodys_cell():
+    """Two pairs of four cells: which comes first must not depend on who has people."""
+    tables = [x for x in product(range(3), repeat=4) if sum(x) == 2]
+    cells = [np.array([0.0, -0.4 * k, -0.3]) for k in range(4)]
+    some, others = np.array([0.0, 0.9, -0.6]), np.array([0.3, -0.8, 0.5])
+    model = Model([*np.eye(4), [1, 1, 0, 0], [0, 1, 1, 0]], [*cells, some, others])
+    at = [sum(cells[k][x[k]] for k in range(4)) for x in tables]
+    seen = [some[x[0] + x[1]] + others[x[1] + x[2]] for x in tables]
+    posterior, moves = normalised(np.add(at, seen)), grid(1, np.arange(4), passes=1)
+    exactly = model.matrix(tables, moves, [1.0] * 6)
+    assert error(exactly, posterior) < 1e-10
+    assert connected(exactly)
+    with edited(exchanges, "pair_cells", AS_FOUND):
+        as_found = model.matrix(tables, moves, [1.0] * 6, scripted(sweep_counts))
+    assert error(as_found, posterior) > 1e-3
