@@ -381,11 +381,7 @@ def test_pairs_without_people_are_left_out_when_their_turn_comes():
     assert error(early, posterior) > 1e-3
 
 
-AS_FOUND = {
-    "partner[min(first, chosen)] = max(first, chosen)": (
-        "corners[n_pairs, :2], n_pairs = (cells[first], cells[chosen]), n_pairs + 1"
-    )
-}
+AS_FOUND = {"for low in range(cells.size):": "for low in alone[::-1]:"}
 
 
 def test_the_order_of_pairs_depends_on_nobodys_cell():
