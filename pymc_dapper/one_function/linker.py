@@ -32,9 +32,14 @@ rewrites."""
 class OneFunctionLinker(NumbaLinker):
     """Compiles a graph as one function of scalars and loops."""
 
+    function_name = "one_function"
+    by_address = True
+    """Whether compiled code may call it, too: in functions of a hundred arrays, what that takes is
+    a third of the machine code."""
+
     def fgraph_convert(self, fgraph: Any, **kwargs: Any) -> tuple[Any, str | None]:
         """Make a numba function of a graph, and the key that it's cached by."""
-        return compiled(fgraph, "one_function")
+        return compiled(fgraph, self.function_name)
 
     def jit_compile(self, fn_and_cache: tuple[Any, str | None]) -> Any:
         """Have it compiled at the first call."""
@@ -45,8 +50,15 @@ class OneFunctionLinker(NumbaLinker):
                 final_function=True,
                 cache=key is not None and config.numba__cache,
                 error_model="numpy",
+                no_cfunc_wrapper=not self.by_address,
             )
         )
+
+
+class ForPython(OneFunctionLinker):
+    """Compiles functions that only Python calls."""
+
+    function_name, by_address = "for_python", False
 
 
 def _rewrite(graph: FunctionGraph) -> None:
@@ -57,3 +69,5 @@ call_parts = CallParts(_rewrite)
 ONE_FUNCTION = Mode(
     OneFunctionLinker(), RewriteDatabaseQuery(include=["fast_run", "numba"], exclude=[*NOT_NEEDED])
 ).register((call_parts, AFTER_MERGING))
+FOR_PYTHON = ONE_FUNCTION.clone()
+FOR_PYTHON.linker = ForPython()

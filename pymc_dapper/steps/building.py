@@ -7,6 +7,7 @@ from typing import Any
 
 from pytensor import config
 
+from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.flags import changed
 from pymc_dapper.backend.jit import cache_folder, numba_by_default, numba_mode
 from pymc_dapper.garbage import searching_new_garbage_only
@@ -96,4 +97,5 @@ def whole_graphs(*, unless: bool = False) -> AbstractContextManager[None]:
     """
     if unless or not numba_by_default():
         return nullcontext()
-    return changed(config, "mode", numba_mode(None))
+    whole = accelerate.whole_graphs()
+    return changed(config, "mode", numba_mode(None) if whole is None else whole.FOR_PYTHON)

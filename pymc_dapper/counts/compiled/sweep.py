@@ -1,6 +1,6 @@
 """From a reading of counts to a compiled sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,7 @@ from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain, in_cells
 from pymc_dapper.graphs import ops
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.graphs.terms.of_sums import united
@@ -38,7 +39,7 @@ NO_NUMBERS = np.random.default_rng(0)
 """A generator for calls that draw nothing."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class CompiledCountSweep:
     """The compiled sweep over all cells.
 
@@ -52,12 +53,16 @@ class CompiledCountSweep:
         ``update(rng, integers, numbers, *counts, *parameters, *data) -> (*counts, found, changed)``
         of the values of variables, with all latent totals: for ``found`` see :class:`CountSweep`;
         ``changed`` says which cells changed.
+    jointly : bool
+        Whether moves along several directions at once are compiled.
     """
 
     structure: Structure
     moves: Moves
     update: JitFunction
     reading: CountReading
+    jointly: bool
+    options: dict[str, Any]
 
     def __call__(
         self,
@@ -105,13 +110,10 @@ class CompiledCountSweep:
         Packed
             Settings of the following sweeps.
         """
-        found = []
-        for block in self.moves.blocks:
-            rows, coefficients = functions_of(block.cells, self.structure)
-            at = table[block.cells]
-            found.append(
-                (block.cells, block_moves(block.basis, coefficients, curvatures[rows], at))
-            )
+        found = [*tuned_blocks(self.moves, self.structure, table, curvatures)]
+        if not self.jointly and any(moves.joint for _, moves in found):
+            self.jointly = True
+            self.update = compile_count_sweep(self.reading, self.moves, self.options).update
         return pack(self.structure, with_blocks(self._scheduled, found), curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
@@ -139,8 +141,47 @@ class CompiledCountSweep:
         return packed
 
 
+def tuned_blocks(
+    moves: Moves, structure: Structure, table: np.ndarray, curvatures: np.ndarray
+) -> Iterator[tuple[np.ndarray, BlockMoves]]:
+    """Find the directions in which each block moves, with its cells."""
+    for block in moves.blocks:
+        rows, coefficients = functions_of(block.cells, structure)
+        at = table[block.cells]
+        yield block.cells, block_moves(block.basis, coefficients, curvatures[rows], at)
+
+
+def curvatures_in_python(
+    reading: CountReading, counts: np.ndarray, given: Sequence[np.ndarray]
+) -> np.ndarray:
+    """Measure curvatures as the kernel's ``find_curvatures`` does, with nothing compiled."""
+    inputs, found = [*reading.parameters, *reading.data.values()], []
+    for terms in reading.terms:
+        at: dict[Variable, Variable] = {x: pt.dvector() for x in terms.linear}
+        function = rebuild([terms.function], at | terms.fixed)
+        evaluate = compile_in_python(reading.model, [*at.values(), *inputs], function)
+        values, bends = [matrix @ counts.astype(float) for matrix in terms.linear.values()], []
+        for k, value in enumerate(values):
+            step = np.maximum(1.0, np.floor(np.sqrt(np.abs(value))))
+            probes = ([*values[:k], value + t * step, *values[k + 1 :]] for t in range(-2, 3))
+            around = np.nan_to_num([evaluate(*x, *given)[0] + 0 * value for x in probes], nan=-np.inf)
+            bend = np.where(around[2] > -np.inf, 1.0, 0.0)
+            for middle in (3, 1, 2):
+                near = around[middle - 1 : middle + 2]
+                with np.errstate(invalid="ignore"):
+                    bent = 2 * near[1] - near[0] - near[2]
+                bend = np.where(np.isfinite(near).all(axis=0), bent, bend)
+            bends.append(bend / step**2)
+        found.append(np.stack(bends, axis=1).ravel())
+    n_whole = sum(x.matrix.shape[0] for whole in reading.wholes for x in whole.linear.values())
+    return np.concatenate([*found, np.zeros(n_whole)])
+
+
 def compile_count_sweep(
-    reading: CountReading, moves: Moves, options: dict[str, Any]
+    reading: CountReading,
+    moves: Moves,
+    options: dict[str, Any],
+    at: tuple[np.ndarray, Sequence[np.ndarray]] | None = None,
 ) -> CompiledCountSweep:
     """Compile the sweep of a model.
 
@@ -152,6 +193,9 @@ def compile_count_sweep(
         The moves of a sweep.
     options : dict
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    at : tuple, optional
+        Counts, and parameters and data. Moves along several directions at once are compiled later,
+        when tuning finds such directions, if there are none here.
 
     Returns
     -------
@@ -168,7 +212,11 @@ def compile_count_sweep(
     functions = tuple(dict.fromkeys(of_terms))
     kinds = np.array([functions.index(each) for each in of_terms], dtype=np.int64)
     structure = structure._replace(kinds=kinds[structure.kinds])
-    of_kinds = Kinds(bool(moves.groups or moves.grids), bool(moves.linked), bool(moves.blocks))
+    jointly = bool(moves.blocks)
+    if jointly and at is not None:
+        found = tuned_blocks(moves, structure, at[0], curvatures_in_python(reading, *at))
+        jointly = any(each.joint for _, each in found)
+    of_kinds = Kinds(bool(moves.groups or moves.grids), bool(moves.linked), jointly)
     first_whole = sum(terms.size * len(terms.linear) for terms in reading.terms)
     op = CountSweep(functions, whole, first_whole, of_kinds)
 
@@ -186,6 +234,8 @@ def compile_count_sweep(
             [rng, *tuning, *given], [*values, found, pt.neq(after, counts)], reading.model, options
         ),
         reading=reading,
+        jointly=jointly,
+        options=options,
     )
 
 
