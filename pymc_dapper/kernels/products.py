@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.arrays import int64
+
 OUT_OF_RANGE = "an index in the data, or of a record, is out of range"
 
 
@@ -84,7 +86,7 @@ def choose_by_products(
     products, chosen = np.empty(size), np.empty(n, np.int64)
     for i in range(n):
         products[:] = 1.0
-        first = 0
+        first = int64(0)
         for t in range(len(axes)):
             row = starts[t] + row_of(indices, lengths, first, axes[t], n, i)
             first += axes[t]

@@ -15,7 +15,7 @@ from numba import njit
 
 from pymc_dapper.backend.draws import fill_normal, fill_uniform, standard_gamma
 from pymc_dapper.conjugacy.kernels.families import TINY
-from pymc_dapper.kernels.arrays import copy_into
+from pymc_dapper.kernels.arrays import copy_into, int64
 from pymc_dapper.kernels.products import first_rows, row_of
 
 FEW = 3.0
@@ -402,7 +402,7 @@ def draw_looked_up(
     lengths: np.ndarray, axes: np.ndarray,
 ) -> None:  # fmt: skip
     """Draw weights as :func:`draw_weights` does, whose rows are looked up: see `row_of`."""
-    n, starts, first = len(chosen), first_rows(lengths, axes), 0
+    n, starts, first = len(chosen), first_rows(lengths, axes), int64(0)
     rows = np.empty((len(axes), n), np.int64)
     for t in range(len(axes)):
         for i in range(n):
