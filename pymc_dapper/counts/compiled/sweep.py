@@ -1,8 +1,9 @@
 """From a reading of counts to a compiled sweep."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from pytensor.graph import Apply, Constant, Variable, rewrite_graph
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.type import random_generator_type
+from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 from scipy.linalg import block_diag
@@ -50,9 +52,11 @@ class CompiledCountSweep:
     moves : Moves
         The moves.
     update : JitFunction
-        ``update(rng, integers, numbers, *counts, *parameters, *data) -> (*counts, found, changed)``
-        of the values of variables, with all latent totals: for ``found`` see :class:`CountSweep`;
-        ``changed`` says which cells changed.
+        ``update(rng, integers, numbers, *counts, *parameters, *known) -> (*counts, found, changed)``
+        of the values of variables, with all latent totals, and of what :meth:`known` makes of data:
+        for ``found`` see :class:`CountSweep`; ``changed`` says which cells changed.
+    of_data : callable
+        Computes from the data what depends on them alone.
     jointly : bool
         Whether moves along several directions at once are compiled.
     """
@@ -61,8 +65,10 @@ class CompiledCountSweep:
     moves: Moves
     update: JitFunction
     reading: CountReading
+    of_data: Callable[..., list[np.ndarray]]
     jointly: bool
     options: dict[str, Any]
+    _known: tuple[Sequence[np.ndarray], list[np.ndarray]] | None = None
 
     def __call__(
         self,
@@ -91,9 +97,17 @@ class CompiledCountSweep:
             The counts after the sweep, and its statistics.
         """
         values = by_variable(self.reading, counts)
-        *after, found, _ = self.update(rng, *(tuning or self._untuned), *values, *given)
+        n = len(self.reading.parameters)
+        takes = *values, *given[:n], *self.known(given[n:])
+        *after, found, _ = self.update(rng, *(tuning or self._untuned), *takes)
         _, moved, n_able, log_density, gain = found[:5].tolist()
         return SweepOutcome(in_cells(after), moved, int(n_able), log_density, gain, found[5:])
+
+    def known(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Return what depends on data alone: the same arrays for the same data."""
+        if self._known is None or not all(map(is_, data, self._known[0])):
+            self._known = data, [np.array(x, order="C") for x in self.of_data(*data)]
+        return self._known[1]
 
     def tune(self, table: np.ndarray, curvatures: np.ndarray) -> Packed:
         """Find the directions in which blocks move.
@@ -226,13 +240,17 @@ def compile_count_sweep(
     after = reading.totals.completed_in(after)
     parts = split(after, [x.type.shape for x in reading.counts])
     values = [x.astype(of.dtype) for x, of in zip(parts, reading.counts, strict=True)]
-    given = [*reading.counts, *reading.parameters, *reading.data.values()]
+    takes = [rng, *tuning, *reading.counts, *reading.parameters]
+    outputs, data = [*values, found, pt.neq(after, counts)], [*reading.data.values()]
+    known = frontier(takes, found)
+    if not all(isinstance(x.type, TensorType) for x in known):
+        known = data
+    new = {x: x.type() for x in known}
     return CompiledCountSweep(
         structure=structure,
         moves=moves,
-        update=JitFunction(
-            [rng, *tuning, *given], [*values, found, pt.neq(after, counts)], reading.model, options
-        ),
+        update=JitFunction([*takes, *new.values()], rebuild(outputs, new), reading.model, options),
+        of_data=compile_in_python(reading.model, data, known),
         reading=reading,
         jointly=jointly,
         options=options,
