@@ -32,14 +32,13 @@ rewrites."""
 class OneFunctionLinker(NumbaLinker):
     """Compiles a graph as one function of scalars and loops."""
 
-    function_name = "one_function"
     by_address = True
     """Whether compiled code may call it, too: in functions of a hundred arrays, what that takes is
     a third of the machine code."""
 
     def fgraph_convert(self, fgraph: Any, **kwargs: Any) -> tuple[Any, str | None]:
         """Make a numba function of a graph, and the key that it's cached by."""
-        return compiled(fgraph, self.function_name)
+        return compiled(fgraph, "one_function" if self.by_address else "for_python")
 
     def jit_compile(self, fn_and_cache: tuple[Any, str | None]) -> Any:
         """Have it compiled at the first call."""
@@ -58,7 +57,7 @@ class OneFunctionLinker(NumbaLinker):
 class ForPython(OneFunctionLinker):
     """Compiles functions that only Python calls."""
 
-    function_name, by_address = "for_python", False
+    by_address = False
 
 
 def _rewrite(graph: FunctionGraph) -> None:

@@ -130,10 +130,11 @@ def redrawn(
 
 
 @njit
-def total(x: np.ndarray, column: int) -> float:
-    """Add up a column. Loops compile in a fraction of the time of NumPy's functions of arrays."""
+def total(x: np.ndarray, column: int, by: float) -> float:
+    """Multiply a column, and add it up. NumPy's functions of arrays take longer to compile."""
     added = 0.0
     for k in range(len(x)):
+        x[k, column] *= by
         added += x[k, column]
     return added
 
@@ -159,23 +160,21 @@ def draw_row(
     """
     for c in range(len(exposures)):
         j, old = row + c, weights[row + c]
-        shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c) / old
+        shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old
         if shape > FEW and uniforms[2 * j] < MIRRORED:
             new = mirrored(old * rate, shape, uniforms[2 * j] / MIRRORED) / rate
         else:
             new = standard_gamma(rng, shape) / rate
         weights[j] = max(new, TINY)
-        for k in range(len(exposures)):
-            exposures[k, c] *= weights[j] / old
+        total(exposures, c, weights[j] / old)
         most = counts[j] / 2
         if most <= FEW:
             continue
         exposures[c, c] = 0.0  # not in the sums below, nor needed later
-        more, less = rates[j] * weights[j] + total(exposures, c), exposures[c].sum()
+        more, less = rates[j] * weights[j] + total(exposures, c, 1.0), exposures[c].sum()
         by = redrawn(shapes[j], more, less, most, normals[j], uniforms[2 * j + 1])
-        for k in range(len(exposures)):
-            exposures[k, c] *= by
-            exposures[c, k] /= by
+        total(exposures, c, by)
+        total(exposures.T, c, 1 / by)
         weights[j], factors[j] = max(weights[j] * by, TINY), by
 
 
@@ -215,10 +214,9 @@ def exchange(
     fill_normal(rng, 1, steps)
     fill_uniform(rng, 1, uniforms)
     for c in range(size):
-        of_others = 0.0
+        curvature = shapes[row + c]
         for other in others:
-            of_others += shapes[other + c]
-        curvature = shapes[row + c] + of_others
+            curvature += shapes[other + c]
         curvature += chosen[c] * (chosen.sum() - chosen[c]) / max(chosen.sum(), 1)
         by = steps[c] * 2 / np.sqrt(curvature)
         gain = shapes[row + c] * by - rates[row + c] * weights[row + c] * np.expm1(by)
@@ -264,7 +262,7 @@ def exchange_all(
             for r in range(shape[0]):
                 n_own = n_rest = differ = 0.0
                 for j in range(shape[1]):
-                    own, rest = both[r, j], total(both, j) - both[r, j]
+                    own, rest = both[r, j], total(both, j, 1.0) - both[r, j]
                     moved[j] = own > rest or shape[0] == 1
                     n_own, n_rest = n_own + own, n_rest + rest
                     differ += rest if moved[j] else own
@@ -274,13 +272,10 @@ def exchange_all(
                 for k in range(m if shape[0] > 1 else 0):
                     signs[k] += rows[s, k] - starts[0] == r
                     signs[k] -= moved[rows[t, k] - starts[1]]
-                apart, others = np.flatnonzero(signs), np.flatnonzero(moved)
-                products = np.empty((len(apart), size))
-                for k in range(len(apart)):
-                    copy_into(products[k], 0, offsets[apart[k]])
-                multiply(products, weights, taken(rows, apart), NO_TABLE)
-                for k in range(len(others)):
-                    others[k] = (starts[1] + others[k]) * size
+                apart = np.flatnonzero(signs)
+                products = offsets[apart]
+                multiply(products, weights, rows[:, apart], NO_TABLE)
+                others = (starts[1] + np.flatnonzero(moved)) * size
                 exchange(
                     rng, weights, (starts[0] + r) * size, others, shapes, rates, products,
                     choices[apart], times[apart], signs[apart],
@@ -296,16 +291,6 @@ def multiply(products: np.ndarray, weights: np.ndarray, rows: np.ndarray, left_o
             if t != left_out:
                 for c in range(size):
                     products[k, c] *= weights[rows[t, k] * size + c]
-
-
-@njit
-def taken(rows: np.ndarray, entries: np.ndarray) -> np.ndarray:
-    """Take the rows of some entries."""
-    found = np.empty((len(rows), len(entries)), np.int64)
-    for t in range(len(rows)):
-        for k in range(len(entries)):
-            found[t, k] = rows[t, entries[k]]
-    return found
 
 
 @njit
@@ -341,13 +326,9 @@ def draw_weights(
     copy_into(out, 0, weights)
     of_entries = looked_up.reshape((len(ends), n))
     numbers, first = numbered(kinds(chosen, of_entries, ends, size, len(offsets) > size))
-    m, rows, choices = len(first), taken(of_entries, first), chosen[first]
-    times, counts, n_present = np.zeros(m), np.zeros(len(out)), 0
-    for i in range(n):
-        if numbers[i] >= 0:
-            times[numbers[i]] += 1
-            numbers[n_present] = numbers[i]
-            n_present += 1
+    m, rows, choices = len(first), of_entries[:, first], chosen[first]
+    present = numbers[numbers >= 0]
+    times, counts = 1.0 * np.bincount(present, minlength=m), np.zeros(len(out))
     fixed, of_each = np.empty((m, size)), len(offsets) > size
     for k in range(m):
         for c in range(size):
@@ -367,10 +348,8 @@ def draw_weights(
     changes, factors, start, before = np.ones(len(out)), np.ones(len(out)), 0, rows[0]
     for t in range(len(ends)):
         first_of, last_of, own = start * size, ends[t] * size, rows[t]
-        old, least = out[first_of:last_of].copy(), np.inf
-        for weight in old:
-            least = min(least, weight)
-        if least < TOO_SMALL:
+        old = out[first_of:last_of].copy()
+        if old.min() < TOO_SMALL:
             products, old[:], changes[:] = fixed.copy(), 1.0, 1.0
             multiply(products, out, rows, t)
         exposures = np.zeros((last_of - first_of, size))
@@ -383,15 +362,13 @@ def draw_weights(
         for row in range(first_of, last_of, size):
             of_row = exposures[row - first_of : row - first_of + size]
             for c in range(size):
-                by = out[row + c] / old[row - first_of + c]
-                for k in range(size):
-                    of_row[k, c] *= by
+                total(of_row, c, out[row + c] / old[row - first_of + c])
             draw_row(rng, out, row, of_row, shapes, rates, counts, uniforms, normals, factors)
         for j in range(first_of, last_of):
             changes[j] = out[j] / old[j - first_of]
         start, before = ends[t], own
     rescale(rng, out, shapes, rates, size)
-    some = taken(rows, numbers[: n_present : n_present // SAMPLED + 1].copy())
+    some = rows[:, present[:: len(present) // SAMPLED + 1]]
     exchange_all(rng, out, ends, shapes, rates, fixed, choices, times, rows, some)
 
 

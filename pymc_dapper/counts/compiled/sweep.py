@@ -14,7 +14,6 @@ from pytensor.graph import Apply, Constant, Variable, rewrite_graph
 from pytensor.graph.traversal import io_toposort
 from pytensor.scalar.basic import Composite
 from pytensor.tensor.random.type import random_generator_type
-from pytensor.tensor.type import TensorType
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 from scipy.linalg import block_diag
@@ -52,9 +51,10 @@ class CompiledCountSweep:
     moves : Moves
         The moves.
     update : JitFunction
-        ``update(rng, integers, numbers, *counts, *parameters, *known) -> (*counts, found, changed)``
-        of the values of variables, with all latent totals, and of what :meth:`known` makes of data:
-        for ``found`` see :class:`CountSweep`; ``changed`` says which cells changed.
+        ``update(rng, integers, numbers, *counts, *parameters, *known)`` of the values of variables,
+        with all latent totals, and of what :meth:`known` makes of data; it returns
+        ``(*counts, found, changed)``: for ``found`` see :class:`CountSweep`; ``changed`` says which
+        cells changed.
     of_data : callable
         Computes from the data what depends on them alone.
     jointly : bool
@@ -137,8 +137,7 @@ class CompiledCountSweep:
     @cached_property
     def everywhere(self) -> Packed:
         """Settings of a sweep that searches the whole of each line, however far the start is."""
-        flat = np.zeros(self.structure.terms.size)
-        return pack(self.structure, self._scheduled, flat)
+        return pack(self.structure, self._scheduled, np.zeros(self.structure.terms.size))
 
     @cached_property
     def _scheduled(self) -> Schedule:
@@ -167,35 +166,26 @@ def tuned_blocks(
 
 def curvatures_in_python(
     reading: CountReading, counts: np.ndarray, given: Sequence[np.ndarray]
-) -> np.ndarray:
-    """Measure curvatures as the kernel's ``find_curvatures`` does, with nothing compiled."""
-    inputs, found = [*reading.parameters, *reading.data.values()], []
+) -> Iterator[np.ndarray]:
+    """Measure about what the kernel's ``find_curvatures`` does, of all terms, without a kernel."""
+    inputs = [*reading.parameters, *reading.data.values()]
     for terms in reading.terms:
         at: dict[Variable, Variable] = {x: pt.dvector() for x in terms.linear}
         function = rebuild([terms.function], at | terms.fixed)
         evaluate = compile_in_python(reading.model, [*at.values(), *inputs], function)
-        values, bends = [matrix @ counts.astype(float) for matrix in terms.linear.values()], []
+        values = np.array([matrix @ counts.astype(float) for matrix in terms.linear.values()])
+        bends = np.empty_like(values)
         for k, value in enumerate(values):
-            step = np.maximum(1.0, np.floor(np.sqrt(np.abs(value))))
-            probes = ([*values[:k], value + t * step, *values[k + 1 :]] for t in range(-2, 3))
-            around = np.nan_to_num([evaluate(*x, *given)[0] + 0 * value for x in probes], nan=-np.inf)
-            bend = np.where(around[2] > -np.inf, 1.0, 0.0)
-            for middle in (3, 1, 2):
-                near = around[middle - 1 : middle + 2]
-                with np.errstate(invalid="ignore"):
-                    bent = 2 * near[1] - near[0] - near[2]
-                bend = np.where(np.isfinite(near).all(axis=0), bent, bend)
-            bends.append(bend / step**2)
-        found.append(np.stack(bends, axis=1).ravel())
-    n_whole = sum(x.matrix.shape[0] for whole in reading.wholes for x in whole.linear.values())
-    return np.concatenate([*found, np.zeros(n_whole)])
+            by = np.eye(len(values))[:, [k]] * np.maximum(1.0, np.floor(np.sqrt(np.abs(value))))
+            low, here, high = (evaluate(*(values + t * by), *given)[0] for t in (-1, 0, 1))
+            with np.errstate(invalid="ignore"):
+                bends[k] = (2 * here - low - high) / by[k] ** 2
+        yield np.nan_to_num(bends, nan=0.0, posinf=1.0, neginf=0.0).T.ravel()
+    yield np.zeros(sum(x.matrix.shape[0] for each in reading.wholes for x in each.linear.values()))
 
 
 def compile_count_sweep(
-    reading: CountReading,
-    moves: Moves,
-    options: dict[str, Any],
-    at: tuple[np.ndarray, Sequence[np.ndarray]] | None = None,
+    reading: CountReading, moves: Moves, options: dict[str, Any], at: Any = None
 ) -> CompiledCountSweep:
     """Compile the sweep of a model.
 
@@ -228,7 +218,8 @@ def compile_count_sweep(
     structure = structure._replace(kinds=kinds[structure.kinds])
     jointly = bool(moves.blocks)
     if jointly and at is not None:
-        found = tuned_blocks(moves, structure, at[0], curvatures_in_python(reading, *at))
+        bends = np.concatenate([*curvatures_in_python(reading, *at)])
+        found = tuned_blocks(moves, structure, at[0], bends)
         jointly = any(each.joint for _, each in found)
     of_kinds = Kinds(bool(moves.groups or moves.grids), bool(moves.linked), jointly)
     first_whole = sum(terms.size * len(terms.linear) for terms in reading.terms)
@@ -242,15 +233,12 @@ def compile_count_sweep(
     values = [x.astype(of.dtype) for x, of in zip(parts, reading.counts, strict=True)]
     takes = [rng, *tuning, *reading.counts, *reading.parameters]
     outputs, data = [*values, found, pt.neq(after, counts)], [*reading.data.values()]
-    known = frontier(takes, found)
-    if not all(isinstance(x.type, TensorType) for x in known):
-        known = data
-    new = {x: x.type() for x in known}
+    new = {x: x.type() for x in frontier(takes, found)}
     return CompiledCountSweep(
         structure=structure,
         moves=moves,
         update=JitFunction([*takes, *new.values()], rebuild(outputs, new), reading.model, options),
-        of_data=compile_in_python(reading.model, data, known),
+        of_data=compile_in_python(reading.model, data, [*new]),
         reading=reading,
         jointly=jointly,
         options=options,

@@ -195,7 +195,7 @@ def slopes_along(structure: Linear, directions: Directions, slopes: np.ndarray) 
 
 @njit
 def nearest_plane(
-    factor: np.ndarray, along: np.ndarray, numbers: np.ndarray, known: bool, draws: Any
+    factor: np.ndarray, along: np.ndarray, numbers: np.ndarray, known: Any, draws: Any
 ) -> float:
     """Draw the numbers of steps along the directions, and return their log-probability.
 

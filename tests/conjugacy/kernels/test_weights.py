@@ -158,7 +158,7 @@ def test_redrawn_factors_are_generalised_inverse_gaussians():
 WITHOUT_THE_SUM = (
     "draw_row",
     {
-        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c) / old": (
+        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old": (
             "shape, rate = shapes[j] + counts[j], rates[j]"
         )
     },
@@ -192,13 +192,13 @@ TWINS = {
     ),
     "rates are those of the prior": (
         "draw_row",
-        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c) / old",
+        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old",
         "shape, rate = shapes[j] + counts[j], rates[j]",
     ),
     "a factor moves what others see the wrong way": (
         "draw_row",
-        "exposures[c, k] /= by",
-        "exposures[c, k] *= by",
+        "total(exposures.T, c, 1 / by)",
+        "total(exposures.T, c, by)",
     ),
     "exponential variables stay as they are": (
         "draw_weights",
