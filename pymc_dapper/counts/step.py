@@ -370,8 +370,7 @@ class CountStep(Step):
         if self._tree is not None:
             return ()
         names = tuple(x.name for x in self._reading.counts)
-        known = self.sweep.known(self._given.data.values)
-        takes = (self.integers, self.numbers, *names, *self._given.names, *known)
+        takes = (self.integers, self.numbers, *names, *self._given.names, *self._given.data.values)
         n_found = 5 + self.sweep.structure.terms.size
         reports = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
         own = Transition(self.sweep.update, takes, names, reports)

@@ -87,7 +87,7 @@ class Columns:
             each = present(n, self.numbers[-1]) / pt.maximum(n, 1)
         shapes = [[self.sizes[column] for column in query.dims] for query in self.tables]
         # Counts of small tables have one length: so they compile as one function.
-        longest = max((n for n in map(prod, shapes) if n <= SMALL_TABLE), default=0)
+        longest = max(n * (n <= SMALL_TABLE) for n in map(prod, shapes))
         for query, shape in zip(self.tables, shapes, strict=True):
             cell, n = 0, prod(shape)
             for column in query.dims:

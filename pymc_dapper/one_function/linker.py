@@ -32,13 +32,9 @@ rewrites."""
 class OneFunctionLinker(NumbaLinker):
     """Compiles a graph as one function of scalars and loops."""
 
-    by_address = True
-    """Whether compiled code may call it, too: in functions of a hundred arrays, what that takes is
-    a third of the machine code."""
-
     def fgraph_convert(self, fgraph: Any, **kwargs: Any) -> tuple[Any, str | None]:
         """Make a numba function of a graph, and the key that it's cached by."""
-        return compiled(fgraph, "one_function" if self.by_address else "for_python")
+        return compiled(fgraph, "one_function")
 
     def jit_compile(self, fn_and_cache: tuple[Any, str | None]) -> Any:
         """Have it compiled at the first call."""
@@ -49,15 +45,8 @@ class OneFunctionLinker(NumbaLinker):
                 final_function=True,
                 cache=key is not None and config.numba__cache,
                 error_model="numpy",
-                no_cfunc_wrapper=not self.by_address,
             )
         )
-
-
-class ForPython(OneFunctionLinker):
-    """Compiles functions that only Python calls."""
-
-    by_address = False
 
 
 def _rewrite(graph: FunctionGraph) -> None:
@@ -68,5 +57,3 @@ call_parts = CallParts(_rewrite)
 ONE_FUNCTION = Mode(
     OneFunctionLinker(), RewriteDatabaseQuery(include=["fast_run", "numba"], exclude=[*NOT_NEEDED])
 ).register((call_parts, AFTER_MERGING))
-FOR_PYTHON = ONE_FUNCTION.clone()
-FOR_PYTHON.linker = ForPython()

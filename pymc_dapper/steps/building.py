@@ -7,7 +7,6 @@ from typing import Any
 
 from pytensor import config
 
-from pymc_dapper.backend import accelerate
 from pymc_dapper.backend.flags import changed
 from pymc_dapper.backend.jit import cache_folder, numba_by_default, numba_mode
 from pymc_dapper.garbage import searching_new_garbage_only
@@ -97,5 +96,4 @@ def whole_graphs(*, unless: bool = False) -> AbstractContextManager[None]:
     """
     if unless or not numba_by_default():
         return nullcontext()
-    whole = accelerate.whole_graphs()
-    return changed(config, "mode", numba_mode(None) if whole is None else whole.FOR_PYTHON)
+    return changed(config, "mode", numba_mode(None))

@@ -214,22 +214,18 @@ def exchange(
     fill_normal(rng, 1, steps)
     fill_uniform(rng, 1, uniforms)
     for c in range(size):
-        curvature = shapes[row + c]
-        for other in others:
-            curvature += shapes[other + c]
+        curvature = shapes[row + c] + shapes[others + c].sum()
         curvature += chosen[c] * (chosen.sum() - chosen[c]) / max(chosen.sum(), 1)
         by = steps[c] * 2 / np.sqrt(curvature)
         gain = shapes[row + c] * by - rates[row + c] * weights[row + c] * np.expm1(by)
-        for other in others:
-            j = other + c
+        for j in others + c:
             gain -= shapes[j] * by + rates[j] * weights[j] * np.expm1(-by)
         for k in range(len(choices)):
             more = products[k, c] / products[k].sum() * np.expm1(signs[k] * by)
             gain += times[k] * (signs[k] * by * (choices[k] == c) - np.log1p(more))
         if np.log(uniforms[c]) < gain:
             weights[row + c] = max(weights[row + c] * np.exp(by), TINY)
-            for other in others:
-                j = other + c
+            for j in others + c:
                 weights[j] = max(weights[j] * np.exp(-by), TINY)
             for k in range(len(choices)):
                 products[k, c] *= np.exp(signs[k] * by)

@@ -1,9 +1,8 @@
 """From a reading of counts to a compiled sweep."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -51,24 +50,18 @@ class CompiledCountSweep:
     moves : Moves
         The moves.
     update : JitFunction
-        ``update(rng, integers, numbers, *counts, *parameters, *known)`` of the values of variables,
-        with all latent totals, and of what :meth:`known` makes of data; it returns
-        ``(*counts, found, changed)``: for ``found`` see :class:`CountSweep`; ``changed`` says which
-        cells changed.
-    of_data : callable
-        Computes from the data what depends on them alone.
-    jointly : bool
-        Whether moves along several directions at once are compiled.
+        ``update(rng, integers, numbers, *counts, *parameters, *data) -> (*counts, found, changed)``
+        of the values of variables, with all latent totals: for ``found`` see :class:`CountSweep`;
+        ``changed`` says which cells changed.
+    options : dict, optional
+        By which to compile moves along several directions at once, if they aren't compiled.
     """
 
     structure: Structure
     moves: Moves
     update: JitFunction
     reading: CountReading
-    of_data: Callable[..., list[np.ndarray]]
-    jointly: bool
-    options: dict[str, Any]
-    _known: tuple[Sequence[np.ndarray], list[np.ndarray]] | None = None
+    options: dict[str, Any] | None
 
     def __call__(
         self,
@@ -97,17 +90,9 @@ class CompiledCountSweep:
             The counts after the sweep, and its statistics.
         """
         values = by_variable(self.reading, counts)
-        n = len(self.reading.parameters)
-        takes = *values, *given[:n], *self.known(given[n:])
-        *after, found, _ = self.update(rng, *(tuning or self._untuned), *takes)
+        *after, found, _ = self.update(rng, *(tuning or self._untuned), *values, *given)
         _, moved, n_able, log_density, gain = found[:5].tolist()
         return SweepOutcome(in_cells(after), moved, int(n_able), log_density, gain, found[5:])
-
-    def known(self, data: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return what depends on data alone: the same arrays for the same data."""
-        if self._known is None or not all(map(is_, data, self._known[0])):
-            self._known = data, [np.array(x, order="C") for x in self.of_data(*data)]
-        return self._known[1]
 
     def tune(self, table: np.ndarray, curvatures: np.ndarray) -> Packed:
         """Find the directions in which blocks move.
@@ -125,9 +110,9 @@ class CompiledCountSweep:
             Settings of the following sweeps.
         """
         found = [*tuned_blocks(self.moves, self.structure, table, curvatures)]
-        if not self.jointly and any(moves.joint for _, moves in found):
-            self.jointly = True
-            self.update = compile_count_sweep(self.reading, self.moves, self.options).update
+        if self.options is not None and any(moves.joint for _, moves in found):
+            whole = compile_count_sweep(self.reading, self.moves, self.options)
+            self.update, self.options = whole.update, None
         return pack(self.structure, with_blocks(self._scheduled, found), curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
@@ -231,17 +216,15 @@ def compile_count_sweep(
     after = reading.totals.completed_in(after)
     parts = split(after, [x.type.shape for x in reading.counts])
     values = [x.astype(of.dtype) for x, of in zip(parts, reading.counts, strict=True)]
-    takes = [rng, *tuning, *reading.counts, *reading.parameters]
-    outputs, data = [*values, found, pt.neq(after, counts)], [*reading.data.values()]
-    new = {x: x.type() for x in frontier(takes, found)}
+    given = [*reading.counts, *reading.parameters, *reading.data.values()]
     return CompiledCountSweep(
         structure=structure,
         moves=moves,
-        update=JitFunction([*takes, *new.values()], rebuild(outputs, new), reading.model, options),
-        of_data=compile_in_python(reading.model, data, [*new]),
+        update=JitFunction(
+            [rng, *tuning, *given], [*values, found, pt.neq(after, counts)], reading.model, options
+        ),
         reading=reading,
-        jointly=jointly,
-        options=options,
+        options=None if jointly else options,
     )
 
 
