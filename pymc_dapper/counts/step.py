@@ -246,8 +246,8 @@ class CountStep(Step):
         """Compile the sweep, find a possible start, and compare the sweep with the model."""
         self._stage("Compiling")
         counts, given, rng = self._counts(point), self._given(point), np.random.default_rng(0)
-        self.sweep = compile_count_sweep(self._reading, self._moves, options)
         agreeing = self._starts.with_known_totals(counts, given, ReadingError)
+        self.sweep = compile_count_sweep(self._reading, self._moves, options, (agreeing, given))
         if any_impossible(self._reading, self.sweep, agreeing, given):
             self._moves = self._moves_around_impossible_tables()
             self.sweep = compile_count_sweep(self._reading, self._moves, options)

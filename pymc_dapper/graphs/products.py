@@ -104,7 +104,7 @@ def rows_looked_up(
 ) -> np.ndarray:
     """Return the rows that n entries look up in each table, (number of tables, n), by NumPy.
 
-    Rows of all tables are numbered. Arguments and errors are those of the kernel `row_of`.
+    Rows of all tables are numbered. Arguments and errors are those of the kernel `look_up`.
     """
     ends, start, found = np.cumsum(axes), 0, []
     for first, last in zip([0, *ends[:-1]], ends, strict=True):

@@ -3,6 +3,8 @@
 import numpy as np
 from numba import njit
 
+from pymc_dapper.kernels.arrays import int64
+
 OUT_OF_RANGE = "an index in the data, or of a record, is out of range"
 
 AT_A_TIME = 256
@@ -121,16 +123,17 @@ def choose_by_products(
     """
     n, starts = len(u), first_rows(lengths, axes)
     tables, firsts, before = multiply_neighbours(size, weights, starts, n // SHARE)
-    n_tables, axis, chosen = len(before) - 1, np.append(0, np.cumsum(axes)), np.empty(n, np.int64)
-    rows, products = np.empty((n_tables, AT_A_TIME), np.int64), np.empty(size)
+    n_tables, products, chosen = len(before) - 1, np.ones(size), np.empty(n, np.int64)
     for start in range(0, n, AT_A_TIME):
-        stop = min(start + AT_A_TIME, n)
+        stop, axis = min(start + AT_A_TIME, n), int64(0)
+        rows = np.zeros((n_tables, stop - start), np.int64)
         for m in range(n_tables):
-            rows[m] = 0
-            own, first = rows[m, : stop - start], axis[before[m]]
-            look_up(own, indices, lengths, first, axis[before[m + 1]] - first, n, start)
+            for t in range(before[m], before[m + 1]):
+                look_up(rows[m], indices, lengths, axis, axes[t], n, start)
+                axis += axes[t]
         for i in range(start, stop):
-            products[:] = 1.0
+            for c in range(size):
+                products[c] = 1.0
             for m in range(n_tables):
                 row = (firsts[m] + rows[m, i - start]) * size
                 for c in range(size):

@@ -20,6 +20,9 @@ from pymc_dapper.statistics import joint_counts
 MOST_DEVIATIONS = 10.0
 """So many standard deviations of its noise may lie between a table's total and that of people."""
 
+SMALL_TABLE = 1_000
+"""Most cells of a small table."""
+
 SIMULATED = 64
 """Tables of noise from which the standard deviation of their total is computed."""
 
@@ -82,12 +85,14 @@ class Columns:
         each = pt.constant(1 / self.numbers[-1])
         if n is not None:
             each = present(n, self.numbers[-1]) / pt.maximum(n, 1)
-        for query in self.tables:
-            cell = 0
+        shapes = [[self.sizes[column] for column in query.dims] for query in self.tables]
+        # Counts of small tables have one length: so they compile as one function.
+        longest = max(n * (n <= SMALL_TABLE) for n in map(prod, shapes))
+        for query, shape in zip(self.tables, shapes, strict=True):
+            cell, n = 0, prod(shape)
             for column in query.dims:
                 cell = cell * self.sizes[column] + people[column]
-            shape = [self.sizes[column] for column in query.dims]
-            share = pt.zeros(prod(shape))[cell].inc(each).reshape(shape)
+            share = pt.zeros(max(n, longest))[cell].inc(each)[:n].reshape(shape)
             pm.Deterministic(f"share_{query.name}", share, dims=query.dims)
 
 

@@ -45,6 +45,7 @@ LOOKED = kept.LOOKED | {
     "numba.core.codegen:CPUCodeLibrary.__init__": {"148569f818bc"},
     "numba.core.codegen:CPUCodeLibrary._finalize_final_module": {"95bbf4fcbb90"},
     "numba.core.codegen:CPUCodeLibrary._get_module_for_linking": {"56dde0e0555b"},
+    "numba.core.codegen:CPUCodeLibrary._optimize_functions": {"9439219fa946"},
     "numba.core.codegen:CPUCodeLibrary.add_linking_library": {"b7c82a3a3a8d"},
     "numba.core.codegen:CPUCodeLibrary.finalize": {"4b4c34b83488"},
     "numba.core.codegen:CPUCodegen.create_library": {"63e627c4cd04"},
@@ -82,6 +83,10 @@ class DeferredLibrary(JITCodeLibrary):
         super().__init__(codegen, name)
         self.wrappers: list[Callable[[], None]] = []
         """They write the functions by which Python and C call this one, once it is complete."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Leave that to the passes over the whole: over a long function it takes as long again."""
+        module.data_layout = self.codegen._data_layout
 
     def add_linking_library(self, library: Any) -> None:
         """Record the called function without linking it."""

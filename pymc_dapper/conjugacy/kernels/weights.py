@@ -15,6 +15,7 @@ from numba import njit
 
 from pymc_dapper.backend.draws import fill_normal, fill_uniform, standard_gamma
 from pymc_dapper.conjugacy.kernels.families import TINY
+from pymc_dapper.kernels.arrays import copy_into, int64
 from pymc_dapper.kernels.products import first_rows, look_up
 
 FEW = 3.0
@@ -86,7 +87,9 @@ def kinds(
         for i in range(len(keys)):
             keys[i] = keys[i] * n_rows + own[i] - start
         start = ends[t]
-    return keys if n_keys < MOST_KEYS else np.where(chosen < 0, -1, np.arange(len(chosen)))
+    for i in range(len(keys) if n_keys >= MOST_KEYS else 0):
+        keys[i] = -1 if chosen[i] < 0 else i
+    return keys
 
 
 @njit
@@ -127,6 +130,16 @@ def redrawn(
 
 
 @njit
+def total(x: np.ndarray, column: int, by: float) -> float:
+    """Multiply a column, and add it up. NumPy's functions of arrays take longer to compile."""
+    added = 0.0
+    for k in range(len(x)):
+        x[k, column] *= by
+        added += x[k, column]
+    return added
+
+
+@njit
 def draw_row(
     rng: np.random.Generator, weights: np.ndarray, row: int, exposures: np.ndarray,
     shapes: np.ndarray, rates: np.ndarray, counts: np.ndarray, uniforms: np.ndarray,
@@ -147,21 +160,21 @@ def draw_row(
     """
     for c in range(len(exposures)):
         j, old = row + c, weights[row + c]
-        shape, rate = shapes[j] + counts[j], rates[j] + exposures[:, c].sum() / old
+        shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old
         if shape > FEW and uniforms[2 * j] < MIRRORED:
             new = mirrored(old * rate, shape, uniforms[2 * j] / MIRRORED) / rate
         else:
             new = standard_gamma(rng, shape) / rate
         weights[j] = max(new, TINY)
-        exposures[:, c] *= weights[j] / old
+        total(exposures, c, weights[j] / old)
         most = counts[j] / 2
         if most <= FEW:
             continue
         exposures[c, c] = 0.0  # not in the sums below, nor needed later
-        more, less = rates[j] * weights[j] + exposures[:, c].sum(), exposures[c].sum()
+        more, less = rates[j] * weights[j] + total(exposures, c, 1.0), exposures[c].sum()
         by = redrawn(shapes[j], more, less, most, normals[j], uniforms[2 * j + 1])
-        exposures[:, c] *= by
-        exposures[c] /= by
+        total(exposures, c, by)
+        total(exposures.T, c, 1 / by)
         weights[j], factors[j] = max(weights[j] * by, TINY), by
 
 
@@ -201,9 +214,9 @@ def exchange(
     fill_normal(rng, 1, steps)
     fill_uniform(rng, 1, uniforms)
     for c in range(size):
-        total = shapes[row + c] + shapes[others + c].sum()
-        total += chosen[c] * (chosen.sum() - chosen[c]) / max(chosen.sum(), 1)
-        by = steps[c] * 2 / np.sqrt(total)
+        curvature = shapes[row + c] + shapes[others + c].sum()
+        curvature += chosen[c] * (chosen.sum() - chosen[c]) / max(chosen.sum(), 1)
+        by = steps[c] * 2 / np.sqrt(curvature)
         gain = shapes[row + c] * by - rates[row + c] * weights[row + c] * np.expm1(by)
         for j in others + c:
             gain -= shapes[j] * by + rates[j] * weights[j] * np.expm1(-by)
@@ -214,7 +227,8 @@ def exchange(
             weights[row + c] = max(weights[row + c] * np.exp(by), TINY)
             for j in others + c:
                 weights[j] = max(weights[j] * np.exp(-by), TINY)
-            products[:, c] *= np.exp(signs * by)
+            for k in range(len(choices)):
+                products[k, c] *= np.exp(signs[k] * by)
 
 
 @njit
@@ -240,11 +254,15 @@ def exchange_all(
             both = np.zeros(shape)
             for k in range(some.shape[1]):
                 both[some[s, k] - starts[0], some[t, k] - starts[1]] += 1
-            looked_up = both.sum(axis=0)
-            for r, own in enumerate(both):
-                moved = 2 * own > looked_up if shape[0] > 1 else np.ones(shape[1], np.bool_)
-                differ = np.where(moved, looked_up - own, own).sum()
-                if not moved.any() or differ > ALIKE * min(own.sum(), (looked_up - own).sum()):
+            moved = np.empty(shape[1], np.bool_)
+            for r in range(shape[0]):
+                n_own = n_rest = differ = 0.0
+                for j in range(shape[1]):
+                    own, rest = both[r, j], total(both, j, 1.0) - both[r, j]
+                    moved[j] = own > rest or shape[0] == 1
+                    n_own, n_rest = n_own + own, n_rest + rest
+                    differ += rest if moved[j] else own
+                if not moved.any() or differ > ALIKE * min(n_own, n_rest):
                     continue
                 signs = np.zeros(m)
                 for k in range(m if shape[0] > 1 else 0):
@@ -298,19 +316,22 @@ def draw_weights(
     indices, lengths, axes : ndarray of int
         The rows that each entry looks up: see :func:`look_up` and :func:`choose_by_products`.
     """
-    n, starts, axis = len(chosen), first_rows(lengths, axes), 0
+    n, starts, axis = len(chosen), first_rows(lengths, axes), int64(0)
     of_entries, ends = np.zeros((len(axes), n), np.int64), starts[1:]
     for t in range(len(axes)):
-        look_up(of_entries[t], indices, lengths, axis, axes[t], n, 0)
-        of_entries[t] += starts[t]
+        look_up(of_entries[t], indices, lengths, axis, axes[t], n, int64(0))
         axis += axes[t]
-    out[:] = weights
+        for i in range(n):
+            of_entries[t, i] += starts[t]
+    copy_into(out, 0, weights)
     numbers, first = numbered(kinds(chosen, of_entries, ends, size, len(offsets) > size))
     m, rows, choices = len(first), of_entries[:, first], chosen[first]
     present = numbers[numbers >= 0]
     times, counts = 1.0 * np.bincount(present, minlength=m), np.zeros(len(out))
-    fixed = offsets.reshape((-1, size))
-    fixed = fixed[first] if len(fixed) > 1 else np.ones((m, 1)) * fixed
+    fixed, of_each = np.empty((m, size)), len(offsets) > size
+    for k in range(m):
+        for c in range(size):
+            fixed[k, c] = offsets[first[k] * size + c if of_each else c]
     products = fixed.copy()
     multiply(products, out, rows, NO_TABLE)
     for own in rows:
@@ -328,7 +349,7 @@ def draw_weights(
         first_of, last_of, own = start * size, ends[t] * size, rows[t]
         old = out[first_of:last_of].copy()
         if old.min() < TOO_SMALL:
-            products[:], changes[:], old[:] = fixed, 1.0, 1.0
+            products, old[:], changes[:] = fixed.copy(), 1.0, 1.0
             multiply(products, out, rows, t)
         exposures = np.zeros((last_of - first_of, size))
         for k in range(m):
@@ -339,9 +360,11 @@ def draw_weights(
                 exposures[at, c] += per_total[k] * products[k, c]
         for row in range(first_of, last_of, size):
             of_row = exposures[row - first_of : row - first_of + size]
-            of_row *= out[row : row + size] / old[row - first_of : row - first_of + size]
+            for c in range(size):
+                total(of_row, c, out[row + c] / old[row - first_of + c])
             draw_row(rng, out, row, of_row, shapes, rates, counts, uniforms, normals, factors)
-        changes[first_of:last_of] = out[first_of:last_of] / old
+        for j in range(first_of, last_of):
+            changes[j] = out[j] / old[j - first_of]
         start, before = ends[t], own
     rescale(rng, out, shapes, rates, size)
     some = rows[:, present[:: len(present) // SAMPLED + 1]]

@@ -1,6 +1,6 @@
 """From a reading of counts to a compiled sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,6 +30,7 @@ from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain, in_cells
 from pymc_dapper.graphs import ops
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.graphs.terms.of_sums import united
@@ -38,7 +39,7 @@ NO_NUMBERS = np.random.default_rng(0)
 """A generator for calls that draw nothing."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class CompiledCountSweep:
     """The compiled sweep over all cells.
 
@@ -52,12 +53,15 @@ class CompiledCountSweep:
         ``update(rng, integers, numbers, *counts, *parameters, *data) -> (*counts, found, changed)``
         of the values of variables, with all latent totals: for ``found`` see :class:`CountSweep`;
         ``changed`` says which cells changed.
+    options : dict, optional
+        By which to compile moves along several directions at once, if they aren't compiled.
     """
 
     structure: Structure
     moves: Moves
     update: JitFunction
     reading: CountReading
+    options: dict[str, Any] | None
 
     def __call__(
         self,
@@ -105,13 +109,10 @@ class CompiledCountSweep:
         Packed
             Settings of the following sweeps.
         """
-        found = []
-        for block in self.moves.blocks:
-            rows, coefficients = functions_of(block.cells, self.structure)
-            at = table[block.cells]
-            found.append(
-                (block.cells, block_moves(block.basis, coefficients, curvatures[rows], at))
-            )
+        found = [*tuned_blocks(self.moves, self.structure, table, curvatures)]
+        if self.options is not None and any(moves.joint for _, moves in found):
+            whole = compile_count_sweep(self.reading, self.moves, self.options)
+            self.update, self.options = whole.update, None
         return pack(self.structure, with_blocks(self._scheduled, found), curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
@@ -121,8 +122,7 @@ class CompiledCountSweep:
     @cached_property
     def everywhere(self) -> Packed:
         """Settings of a sweep that searches the whole of each line, however far the start is."""
-        flat = np.zeros(self.structure.terms.size)
-        return pack(self.structure, self._scheduled, flat)
+        return pack(self.structure, self._scheduled, np.zeros(self.structure.terms.size))
 
     @cached_property
     def _scheduled(self) -> Schedule:
@@ -139,8 +139,38 @@ class CompiledCountSweep:
         return packed
 
 
+def tuned_blocks(
+    moves: Moves, structure: Structure, table: np.ndarray, curvatures: np.ndarray
+) -> Iterator[tuple[np.ndarray, BlockMoves]]:
+    """Find the directions in which each block moves, with its cells."""
+    for block in moves.blocks:
+        rows, coefficients = functions_of(block.cells, structure)
+        at = table[block.cells]
+        yield block.cells, block_moves(block.basis, coefficients, curvatures[rows], at)
+
+
+def curvatures_in_python(
+    reading: CountReading, counts: np.ndarray, given: Sequence[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Measure about what the kernel's ``find_curvatures`` does, of all terms, without a kernel."""
+    inputs = [*reading.parameters, *reading.data.values()]
+    for terms in reading.terms:
+        at: dict[Variable, Variable] = {x: pt.dvector() for x in terms.linear}
+        function = rebuild([terms.function], at | terms.fixed)
+        evaluate = compile_in_python(reading.model, [*at.values(), *inputs], function)
+        values = np.array([matrix @ counts.astype(float) for matrix in terms.linear.values()])
+        bends = np.empty_like(values)
+        for k, value in enumerate(values):
+            by = np.eye(len(values))[:, [k]] * np.maximum(1.0, np.floor(np.sqrt(np.abs(value))))
+            low, here, high = (evaluate(*(values + t * by), *given)[0] for t in (-1, 0, 1))
+            with np.errstate(invalid="ignore"):
+                bends[k] = (2 * here - low - high) / by[k] ** 2
+        yield np.nan_to_num(bends, nan=0.0, posinf=1.0, neginf=0.0).T.ravel()
+    yield np.zeros(sum(x.matrix.shape[0] for each in reading.wholes for x in each.linear.values()))
+
+
 def compile_count_sweep(
-    reading: CountReading, moves: Moves, options: dict[str, Any]
+    reading: CountReading, moves: Moves, options: dict[str, Any], at: Any = None
 ) -> CompiledCountSweep:
     """Compile the sweep of a model.
 
@@ -152,6 +182,9 @@ def compile_count_sweep(
         The moves of a sweep.
     options : dict
         Passed on to PyMC's ``compile``. The mode must be one of numba's.
+    at : tuple, optional
+        Counts, and parameters and data. Moves along several directions at once are compiled later,
+        when tuning finds such directions, if there are none here.
 
     Returns
     -------
@@ -168,7 +201,12 @@ def compile_count_sweep(
     functions = tuple(dict.fromkeys(of_terms))
     kinds = np.array([functions.index(each) for each in of_terms], dtype=np.int64)
     structure = structure._replace(kinds=kinds[structure.kinds])
-    of_kinds = Kinds(bool(moves.groups or moves.grids), bool(moves.linked), bool(moves.blocks))
+    jointly = bool(moves.blocks)
+    if jointly and at is not None:
+        bends = np.concatenate([*curvatures_in_python(reading, *at)])
+        found = tuned_blocks(moves, structure, at[0], bends)
+        jointly = any(each.joint for _, each in found)
+    of_kinds = Kinds(bool(moves.groups or moves.grids), bool(moves.linked), jointly)
     first_whole = sum(terms.size * len(terms.linear) for terms in reading.terms)
     op = CountSweep(functions, whole, first_whole, of_kinds)
 
@@ -186,6 +224,7 @@ def compile_count_sweep(
             [rng, *tuning, *given], [*values, found, pt.neq(after, counts)], reading.model, options
         ),
         reading=reading,
+        options=None if jointly else options,
     )
 
 

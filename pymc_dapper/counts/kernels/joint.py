@@ -195,7 +195,7 @@ def slopes_along(structure: Linear, directions: Directions, slopes: np.ndarray) 
 
 @njit
 def nearest_plane(
-    factor: np.ndarray, along: np.ndarray, numbers: np.ndarray, known: bool, draws: Any
+    factor: np.ndarray, along: np.ndarray, numbers: np.ndarray, known: Any, draws: Any
 ) -> float:
     """Draw the numbers of steps along the directions, and return their log-probability.
 
@@ -292,7 +292,7 @@ def propose(
     """
     numbers = np.zeros(directions.chosen.size, dtype=np.int64)
     along = slopes_along(structure, directions, memory.present.slopes)
-    log_probability = nearest_plane(directions.factor, along, numbers, False, draws)
+    log_probability = nearest_plane(directions.factor, along, numbers, np.bool_(False), draws)
     return Proposal(numbers, log_probability, combine(directions, numbers, state.counts, memory))
 
 
@@ -336,7 +336,7 @@ def decide(
     status = 0
     if -np.inf < gain < np.inf:
         along = slopes_along(structure, directions, reached.slopes)
-        back = nearest_plane(directions.factor, along, -proposal.numbers, True, draws)
+        back = nearest_plane(directions.factor, along, -proposal.numbers, np.bool_(True), draws)
         chance = np.exp(min(0.0, gain + back - proposal.log_probability))
         status = choose(draws, np.array([1.0 - chance, chance]))
     if status == 1:

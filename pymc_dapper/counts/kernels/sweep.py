@@ -30,7 +30,7 @@ from pymc_dapper.counts.kernels.line import (
 )
 from pymc_dapper.counts.kernels.linked import lines_of, set_linked_line
 from pymc_dapper.counts.kernels.schedule import Grids, Joint, Lines
-from pymc_dapper.kernels.arrays import numbered
+from pymc_dapper.kernels.arrays import int64, numbered
 
 
 class SweepOutcome(NamedTuple):
@@ -100,7 +100,7 @@ def move_jointly(
     memory = new_memory(structure, state.counts.size)
     gain, n_moved = 0.0, 0
     terms, whole = numbered(count_terms(structure)), True
-    n_joint, first = joint.starts.size - 1, 0
+    n_joint, first = joint.starts.size - 1, int64(0)
     for k in range(n_joint + 1 if n_joint else 0):
         # The first pass only evaluates the present table.
         if k > 0:

@@ -160,7 +160,7 @@ def test_redrawn_factors_are_generalised_inverse_gaussians():
 WITHOUT_THE_SUM = (
     "draw_row",
     {
-        "shape, rate = shapes[j] + counts[j], rates[j] + exposures[:, c].sum() / old": (
+        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old": (
             "shape, rate = shapes[j] + counts[j], rates[j]"
         )
     },
@@ -194,13 +194,13 @@ TWINS = {
     ),
     "rates are those of the prior": (
         "draw_row",
-        "shape, rate = shapes[j] + counts[j], rates[j] + exposures[:, c].sum() / old",
+        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old",
         "shape, rate = shapes[j] + counts[j], rates[j]",
     ),
     "a factor moves what others see the wrong way": (
         "draw_row",
-        "exposures[c] /= by",
-        "exposures[c] *= by",
+        "total(exposures.T, c, 1 / by)",
+        "total(exposures.T, c, by)",
     ),
     "exponential variables stay as they are": (
         "draw_weights",
@@ -219,8 +219,8 @@ TWINS = {
     ),
     "products are those before the draw": (
         "draw_weights",
-        "changes[first_of:last_of] = out[first_of:last_of] / old",
-        "changes[first_of:last_of] = weights[first_of:last_of] / old",
+        "changes[j] = out[j] / old[j - first_of]",
+        "changes[j] = weights[j] / old[j - first_of]",
     ),
     "of equal entries, one is counted": (
         "draw_weights",
