@@ -85,3 +85,32 @@ def test_moves_that_a_model_lacks_are_left_out_of_the_code_only(kind, monkeypatc
         outcomes.append(drawn)
     assert len({*map(tuple, outcomes[0])}) > 5
     assert outcomes[0] == outcomes[1]
+
+
+def test_joint_moves_are_compiled_when_tuning_finds_some(monkeypatch):
+    """Then a sweep draws as if they had been compiled from the start."""
+    with pm.Model() as model:
+        x = pm.Multinomial("x", n=400, p=np.full(9, 1 / 9), shape=9)
+        table = x.reshape((3, 3))
+        for k, seen in enumerate((table, table.sum(axis=0), table.sum(axis=1))):
+            pm.Normal(f"noisy_{k}", seen, 2.0, observed=np.full(seen.type.shape, 400 / 9))
+    reading = read(model, "x")
+    moves, given = moves_of(reading), [shared.get_value() for shared in reading.data]
+    start = Starts(reading, 50).with_known_totals(np.full(9, 44), given, ReadingError)
+    none = np.zeros(sum(x.size * len(x.linear) for x in reading.terms))
+    outcomes, sharp = [], np.full(len(none), 4.0)
+    with evaluated_in_python():
+        assert compile_count_sweep(reading, moves, {}, (start, given)).options is None
+        monkeypatch.setattr(compiled, "curvatures_in_python", lambda *_: iter([none]))
+        for at in (None, (start, given)):
+            sweep = compile_count_sweep(reading, moves, {}, at)
+            assert (sweep.options is None) == (at is None)
+            tuning = sweep.tune(start, sharp)
+            assert sweep.options is None
+            counts, rng, drawn = start, np.random.default_rng(0), []
+            for _ in range(5):
+                counts = sweep(rng, counts, tuning, given).counts
+                drawn.append(counts.tolist())
+            outcomes.append(drawn)
+    assert len({*map(tuple, outcomes[0])}) == 5
+    assert outcomes[0] == outcomes[1]

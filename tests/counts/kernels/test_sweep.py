@@ -383,7 +383,7 @@ def test_pairs_without_people_are_left_out_when_their_turn_comes():
 
 AS_FOUND = {
     "partner[min(first, chosen)] = max(first, chosen)": (
-        "corners[n_pairs], n_pairs = (cells[first], cells[chosen]), n_pairs + 1"
+        "corners[n_pairs, :2], n_pairs = (cells[first], cells[chosen]), n_pairs + 1"
     )
 }
 
