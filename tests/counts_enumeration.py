@@ -6,6 +6,9 @@ random numbers of three kinds: integers in a range, an index with given weights,
 that sets the level of a slice. Each is answered from a script, and what was asked is noted. So all
 answers can be gone through, one after the other, with their probabilities. The level matters only
 by which tables lie above it: one level between each two differences of log-densities is enough.
+
+Sweeps of many lines have too many levels. Their lines are drawn from laws that were enumerated so,
+each line by itself, once for each table (`Model.by_lines`).
 """
 
 import numpy as np
@@ -67,12 +70,15 @@ def log_density(context, values, slopes, terms, n_terms, whole, t):
     return sum_of_terms(look_up, nothing_else, context, values, slopes, terms, n_terms, whole, t)
 
 
-def scripted(kernel):
-    """Make a function of a kernel, in Python, that draws from a script."""
+def scripted(kernel, **instead):
+    """Make a function of a kernel, in Python, that draws from a script.
+
+    It calls the functions that are given `instead` of those of these names.
+    """
     made = {}
     evaluate, density = in_python(kernel, made), in_python(log_density, made)
     for each in made.values():
-        each.__globals__.update(ANSWERS)
+        each.__globals__.update(ANSWERS | instead)
 
     def sweep(script, counts, context, structure, schedule, curvatures):
         draws = Script(script)
@@ -156,6 +162,34 @@ class Model:
                 matrix[k, index[outcome]] += probability
         np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
         return matrix
+
+    def by_lines(self, states):
+        """A sweep for `matrix`, of many lines: each is drawn from its law, enumerated once."""
+        at, laws = {}, {}
+
+        def law(table, cells, steps):
+            if not at:
+                at.update({tuple(x): self._run(SWEEP, (), x, schedule())[1] for x in states})
+            change, found = np.zeros(len(table), dtype=int), {}
+            change[list(cells)] = steps
+            apart = np.array(states) - table
+            on_line = (apart * steps[0] == apart[:, cells[:1]] * change).all(axis=1)
+            below = levels(at[table] - np.array(list(at.values()))[on_line])
+            alone = schedule(directions=[change])
+            for outcome, probability in self._outcomes(SWEEP, table, alone, [below]):
+                found[outcome] = found.get(outcome, 0.0) + probability
+            return list(found), np.array(list(found.values()))
+
+        def update_line(density, context, structure, curvatures, state, line, n_cells, draws):
+            cells, steps = (tuple(x[:n_cells].tolist()) for x in (line.cells, line.steps))
+            key = tuple(state.counts.tolist()), cells, steps
+            if key not in laws:
+                laws[key] = law(*key)
+            tables, weights = laws[key]
+            state.counts[:] = tables[int(draws.answer(INDEX, weights))]
+            return 0, 0.0
+
+        return scripted(sweep_counts, update_line=update_line)
 
     def _run(self, kernel, script, state, moves):
         given = self.context, self.structure, moves, self._curvatures

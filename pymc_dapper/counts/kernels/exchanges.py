@@ -29,9 +29,8 @@ def pair_cells(cells: np.ndarray, counts: np.ndarray, corners: np.ndarray, draws
     the order to depend on who has people, exchanges wouldn't leave the posterior invariant.
     """
     n_alone, n_pairs = cells.size + cells.size % 2, 0
-    partner = np.full(cells.size, -1)
-    alone = numbered(n_alone)  # the first ``n_alone`` have no partner yet
-    place = numbered(n_alone)  # of each in ``alone``
+    # The first ``n_alone`` have no partner yet; pairs stand after them. And the place of each.
+    alone, place = numbered(n_alone), numbered(n_alone)
     for first in range(cells.size):
         if counts[cells[first]] == 0 or place[first] >= n_alone:
             continue
@@ -43,11 +42,10 @@ def pair_cells(cells: np.ndarray, counts: np.ndarray, corners: np.ndarray, draws
             last = alone[n_alone]
             alone[place[chosen]], alone[n_alone] = last, chosen
             place[last], place[chosen] = place[chosen], n_alone
-        if chosen < cells.size:
-            partner[min(first, chosen)] = max(first, chosen)
-    for first in range(cells.size):
-        if partner[first] >= 0:
-            corners[n_pairs, 0], corners[n_pairs, 1] = cells[first], cells[partner[first]]
+    # A pair stands at an even place and the next one: ``^ 1`` leads from one to the other.
+    for low in range(cells.size):
+        if place[low] >= n_alone and low < alone[place[low] ^ 1] < cells.size:
+            corners[n_pairs, 0], corners[n_pairs, 1] = cells[low], cells[alone[place[low] ^ 1]]
             n_pairs += 1
     return n_pairs
 

@@ -119,6 +119,15 @@ OTHERS = {
 IN_OTHER_FUNCTIONS = {
     "noise isn't held fixed": ("move_people", {"noise[j] = (place - by) / (rest - by)": "pass"}),
     "stale counts": ("settle_cells", {"total[cell] += changes.of_cells[cell]": "pass"}),
+    "categories come in the order of how many people have them": (
+        "sort_people",
+        {
+            "order[row + k] = k": (
+                "order[row + k] = np.argsort(-np.bincount(people[:, c], minlength=size))[k]"
+            ),
+            "order[row + k], order[other] = order[other], order[row + k]": "pass",
+        },
+    ),
 }
 
 
