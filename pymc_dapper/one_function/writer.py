@@ -35,11 +35,6 @@ MOST_WEIGHT = 100
 """An array whose entries cost more is stored, however often they are used."""
 
 
-COPIED = 1_000
-"""Constants of at most so many entries are copied for functions: numba would compile these again,
-for arrays that can't be written to."""
-
-
 class Other:
     """Values that aren't arrays or numbers: a generator, a slice, nothing."""
 
@@ -235,8 +230,6 @@ def _called(code: Code, name: str, node: Apply, inputs: list[Any]) -> list[Any]:
             arguments.append(value.name)
         elif isinstance(x.type, ScalarType):
             arguments.append(_typed(value.number().text, x.type.dtype))
-        elif isinstance(x, Constant) and x.data.size <= COPIED:
-            arguments.append(f"np.copy({value.store()})")
         else:
             arguments.append(value.store())
     for overwritten in chain.from_iterable(node.op.destroy_map.values()):

@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.graphs.products import ChosenByProducts
-from pymc_dapper.kernels.arrays import int64
 from pymc_dapper.kernels.products import choose_by_products
 
 
@@ -14,6 +13,6 @@ def _chosen(op: ChosenByProducts) -> Callable:
 
     @numba_njit
     def chosen(u, weights, indices, lengths, axes):  # type: ignore[no-untyped-def]
-        return choose_by_products(int64(size), u, weights, indices, lengths, axes)
+        return choose_by_products(size, u, weights, indices, lengths, axes)
 
     return chosen
