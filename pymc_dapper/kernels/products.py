@@ -132,8 +132,7 @@ def choose_by_products(
                 look_up(rows[m], indices, lengths, axis, axes[t], n, start)
                 axis += axes[t]
         for i in range(start, stop):
-            for c in range(size):
-                products[c] = 1.0
+            products[:] = 1.0
             for m in range(n_tables):
                 row = (firsts[m] + rows[m, i - start]) * size
                 for c in range(size):

@@ -87,12 +87,12 @@ class Columns:
             each = present(n, self.numbers[-1]) / pt.maximum(n, 1)
         shapes = [[self.sizes[column] for column in query.dims] for query in self.tables]
         # Counts of small tables have one length: so they compile as one function.
-        longest = max(n * (n <= SMALL_TABLE) for n in map(prod, shapes))
+        longest = max(x for x in (0, *map(prod, shapes)) if x <= SMALL_TABLE)
         for query, shape in zip(self.tables, shapes, strict=True):
-            cell, n = 0, prod(shape)
+            cell, n_cells = 0, prod(shape)
             for column in query.dims:
                 cell = cell * self.sizes[column] + people[column]
-            share = pt.zeros(max(n, longest))[cell].inc(each)[:n].reshape(shape)
+            share = pt.zeros(max(n_cells, longest))[cell].inc(each)[:n_cells].reshape(shape)
             pm.Deterministic(f"share_{query.name}", share, dims=query.dims)
 
 

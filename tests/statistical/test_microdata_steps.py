@@ -99,5 +99,7 @@ def test_joint_laws_and_ranks_are_those_of_the_prior(name, monkeypatch):
     found = verdicts.geweke(twin, rng, 1_000)
     assert found.statistic > 2 * verdicts.Z_LIMIT, found
     thin = verdicts.thinning(begun(sampler, rng), rng)
-    found = verdicts.calibration(sampler, rng, 64, thin)
+    found = verdicts.calibration(begun(sampler, rng), rng, 1_000, thin)
     assert not found.caught, found
+    found = verdicts.calibration(begun(twin, rng), rng, 1_000, thin)
+    assert found.caught, found

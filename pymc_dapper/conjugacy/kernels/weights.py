@@ -130,13 +130,19 @@ def redrawn(
 
 
 @njit
-def total(x: np.ndarray, column: int, by: float) -> float:
-    """Multiply a column, and add it up. NumPy's functions of arrays take longer to compile."""
-    added = 0.0
+def column_total(x: np.ndarray, column: int) -> float:
+    """Add up a column. A loop compiles faster than NumPy's functions of arrays."""
+    total = 0.0
+    for k in range(len(x)):
+        total += x[k, column]
+    return total
+
+
+@njit
+def scale_column(x: np.ndarray, column: int, by: float) -> None:
+    """Multiply a column by a number."""
     for k in range(len(x)):
         x[k, column] *= by
-        added += x[k, column]
-    return added
 
 
 @njit
@@ -160,21 +166,21 @@ def draw_row(
     """
     for c in range(len(exposures)):
         j, old = row + c, weights[row + c]
-        shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old
+        shape, rate = shapes[j] + counts[j], rates[j] + column_total(exposures, c) / old
         if shape > FEW and uniforms[2 * j] < MIRRORED:
             new = mirrored(old * rate, shape, uniforms[2 * j] / MIRRORED) / rate
         else:
             new = standard_gamma(rng, shape) / rate
         weights[j] = max(new, TINY)
-        total(exposures, c, weights[j] / old)
+        scale_column(exposures, c, weights[j] / old)
         most = counts[j] / 2
         if most <= FEW:
             continue
         exposures[c, c] = 0.0  # not in the sums below, nor needed later
-        more, less = rates[j] * weights[j] + total(exposures, c, 1.0), exposures[c].sum()
+        more, less = rates[j] * weights[j] + column_total(exposures, c), exposures[c].sum()
         by = redrawn(shapes[j], more, less, most, normals[j], uniforms[2 * j + 1])
-        total(exposures, c, by)
-        total(exposures.T, c, 1 / by)
+        scale_column(exposures, c, by)
+        scale_column(exposures.T, c, 1 / by)
         weights[j], factors[j] = max(weights[j] * by, TINY), by
 
 
@@ -227,8 +233,7 @@ def exchange(
             weights[row + c] = max(weights[row + c] * np.exp(by), TINY)
             for j in others + c:
                 weights[j] = max(weights[j] * np.exp(-by), TINY)
-            for k in range(len(choices)):
-                products[k, c] *= np.exp(signs[k] * by)
+            products[:, c] *= np.exp(signs * by)
 
 
 @njit
@@ -258,7 +263,7 @@ def exchange_all(
             for r in range(shape[0]):
                 n_own = n_rest = differ = 0.0
                 for j in range(shape[1]):
-                    own, rest = both[r, j], total(both, j, 1.0) - both[r, j]
+                    own, rest = both[r, j], column_total(both, j) - both[r, j]
                     moved[j] = own > rest or shape[0] == 1
                     n_own, n_rest = n_own + own, n_rest + rest
                     differ += rest if moved[j] else own
@@ -321,8 +326,7 @@ def draw_weights(
     for t in range(len(axes)):
         look_up(of_entries[t], indices, lengths, axis, axes[t], n, int64(0))
         axis += axes[t]
-        for i in range(n):
-            of_entries[t, i] += starts[t]
+        of_entries[t] += starts[t]
     copy_into(out, 0, weights)
     numbers, first = numbered(kinds(chosen, of_entries, ends, size, len(offsets) > size))
     m, rows, choices = len(first), of_entries[:, first], chosen[first]
@@ -361,7 +365,7 @@ def draw_weights(
         for row in range(first_of, last_of, size):
             of_row = exposures[row - first_of : row - first_of + size]
             for c in range(size):
-                total(of_row, c, out[row + c] / old[row - first_of + c])
+                scale_column(of_row, c, out[row + c] / old[row - first_of + c])
             draw_row(rng, out, row, of_row, shapes, rates, counts, uniforms, normals, factors)
         for j in range(first_of, last_of):
             changes[j] = out[j] / old[j - first_of]

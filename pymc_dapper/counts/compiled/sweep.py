@@ -152,7 +152,7 @@ def tuned_blocks(
 def curvatures_in_python(
     reading: CountReading, counts: np.ndarray, given: Sequence[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Measure about what the kernel's ``find_curvatures`` does, of all terms, without a kernel."""
+    """Estimate what the kernel's ``find_curvatures`` measures, before anything is compiled."""
     inputs = [*reading.parameters, *reading.data.values()]
     for terms in reading.terms:
         at: dict[Variable, Variable] = {x: pt.dvector() for x in terms.linear}

@@ -160,7 +160,7 @@ def test_redrawn_factors_are_generalised_inverse_gaussians():
 WITHOUT_THE_SUM = (
     "draw_row",
     {
-        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old": (
+        "shape, rate = shapes[j] + counts[j], rates[j] + column_total(exposures, c) / old": (
             "shape, rate = shapes[j] + counts[j], rates[j]"
         )
     },
@@ -194,13 +194,13 @@ TWINS = {
     ),
     "rates are those of the prior": (
         "draw_row",
-        "shape, rate = shapes[j] + counts[j], rates[j] + total(exposures, c, 1.0) / old",
+        "shape, rate = shapes[j] + counts[j], rates[j] + column_total(exposures, c) / old",
         "shape, rate = shapes[j] + counts[j], rates[j]",
     ),
     "a factor moves what others see the wrong way": (
         "draw_row",
-        "total(exposures.T, c, 1 / by)",
-        "total(exposures.T, c, by)",
+        "scale_column(exposures.T, c, 1 / by)",
+        "scale_column(exposures.T, c, by)",
     ),
     "exponential variables stay as they are": (
         "draw_weights",
