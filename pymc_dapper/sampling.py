@@ -35,9 +35,9 @@ from pymc_dapper.steps.building import (
     without_c_compiler,
     without_traces,
 )
-from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.progress import LOGGER, progress
 from pymc_dapper.steps.stats import each_warning_once
+from pymc_dapper.steps.thinning import ThinnedStep
 from pymc_dapper.steps.variables import record_values
 from pymc_dapper.tabulation.choice import Table, tables_if_cheaper
 
@@ -269,11 +269,11 @@ def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool, recor
             )
 
 
-def _in_turn(steps: list[BlockedStep], model: pm.Model) -> list[BlockedStep] | GibbsStep:
-    """Have many iterations computed at once, where steps of ours take all variables."""
-    gibbs = GibbsStep(steps)
-    all_values = {x.name for x in model.value_vars}
-    return gibbs if gibbs.moved_in_blocks() >= all_values else steps
+def _in_turn(steps: list[BlockedStep], model: pm.Model, thin: int | None) -> ThinnedStep:
+    """Have steps taken in turn; chains are judged by all variables but the records."""
+    records = [x for s in steps if isinstance(s, DapperStep) for x in s.records_of_people()]
+    judged = [x for x in model.free_RVs if x.name not in records]
+    return ThinnedStep(steps, [model.rvs_to_values[x].name for x in judged], thin)
 
 
 def _tables(
@@ -322,6 +322,7 @@ def sample(
     interweave: bool = True,
     marginalise: bool = True,
     tabulate: bool = True,
+    thin: int | None = None,
     dapper: Mapping[str, Any] | None = None,
     nuts: Mapping[str, Any] | None = None,
     model: pm.Model | None = None,
@@ -356,6 +357,10 @@ def sample(
         its cells takes fewer operations: see :func:`tabulate`. Records are marginalised if only
         their own answers depend on them. PyMC's log says so. Asking for draws of the records,
         giving their start, or options of :class:`DapperStep` turns this off.
+    thin : int, optional
+        Iterations of all steps for each draw. Chosen in tuning if not given: one, unless a chain
+        would have fewer than 100 effective draws of a variable other than the records. Then up to
+        16 iterations, enough for 200 effective draws, and PyMC's log says how many.
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
@@ -394,6 +399,7 @@ def sample(
         draws, model = 1000, draws
     model = model_to_read(model)
     draws = _checked(draws, kwargs, model)
+    thin = None if thin is None else checks.whole_number(thin, "thin", at_least=1)
     var_names = _kept(var_names, checks.flag(keep_records, "keep_records"), model)
     dapper, nuts = checks.options(dapper, "dapper"), checks.options(nuts, "nuts")
     if "target_accept" in kwargs:
@@ -428,7 +434,11 @@ def sample(
         as_told = own_mode or not numba_by_default()
         with whole_graphs(unless=as_told), without_c_compiler(unless=as_told), without_traces():
             return pm.sample(
-                draws, step=_in_turn(steps, sampled), model=sampled, var_names=var_names, **kwargs
+                draws,
+                step=_in_turn(steps, sampled, thin),
+                model=sampled,
+                var_names=var_names,
+                **kwargs,
             )
 
     with telling_why("pm.sample", sampled.free_RVs), each_warning_once():

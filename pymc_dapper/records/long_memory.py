@@ -45,14 +45,19 @@ class LongMemory:
         known: KnownTotals | None = None,
     ):
         self._reading = reading
-        self._draws = draws
-        self._looks = iter([tune + drawn for drawn in looks(draws)])
-        self._next = next(self._looks, None)
+        self._tune = tune
+        self.expect(draws)
         self._look = seen
         self._known = [] if known is None else seen.positions(known.single_sums())
         self._values: list[np.ndarray] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []
+
+    def expect(self, draws: int) -> None:
+        """Expect so many sweeps after tuning."""
+        self._draws = draws
+        self._looks = iter([self._tune + drawn for drawn in looks(draws)])
+        self._next = next(self._looks, None)
 
     def look(
         self,
@@ -74,7 +79,7 @@ class LongMemory:
         reading = self._reading
         share = float(np.mean(self._accepted))
         names = reading.quoted_names
-        chain = f"this chain of {self._draws} draws"
+        chain = f"this chain of {self._draws} sweeps"
         effective = least_effective(np.array(self._values))
         effective[self._known] = np.nan
         if (effective < FEWEST).any():

@@ -369,12 +369,18 @@ class DapperStep(Step):
         self._long_memory: LongMemory | None = None
         self.sweeps_done = 0
         self.tuning_sweeps = tune
-        seen = looks(draws) if draws >= SHORTEST_CHAIN else []
-        self._draws, self._looks = draws, POWERS.union(seen)
+        self.expect(draws)
         # Absent records must be drawn independently.
         tuned = 0 if self._reading.draws_anew else tune
         self.walks = Walks(tuned, self._reading.n_records, len(self._reading.parameters))
         self._searches = 0
+
+    def expect(self, draws: int) -> None:
+        """Expect so many iterations after tuning: look at the chain evenly over them."""
+        seen = looks(draws) if draws >= SHORTEST_CHAIN else []
+        self._draws, self._looks = draws, POWERS.union(seen)
+        if self._long_memory is not None:
+            self._long_memory.expect(draws)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records; a chain's first step repeats this until the state is possible."""

@@ -206,6 +206,9 @@ class Step(BlockedStep):
     def passed(self, n: int, reports: Sequence[np.ndarray]) -> None:
         """Count n iterations that :meth:`step` didn't make; ``reports`` are theirs."""
 
+    def expect(self, draws: int) -> None:
+        """Expect so many iterations after tuning."""
+
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain: use its generator, forget tuning, read shared data.
 
