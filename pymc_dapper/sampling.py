@@ -58,7 +58,7 @@ REMEDIES = {
 """How to rewrite variables that NUTS moves badly, by kind."""
 
 
-def _checked(draws: object, given: Mapping[str, Any], model: pm.Model) -> int:
+def _checked(draws: object, thin: object, given: Mapping[str, Any], model: pm.Model) -> int:
     """Check before compilation what ``pm.sample`` checks after it, or never; return the draws."""
     if isinstance(draws, pm.Model):
         raise TypeError("the model was passed twice, by position and as model=...")
@@ -81,9 +81,10 @@ def _checked(draws: object, given: Mapping[str, Any], model: pm.Model) -> int:
             "adapts by 'jitter+adapt_diag'. Leave it out; initvals= sets where chains start, and "
             "nuts= takes options of pm.NUTS"
         )
-    for name, least in (("chains", 1), ("cores", 1), ("tune", 0)):
-        if given.get(name) is not None:
-            checks.whole_number(given[name], name, at_least=least)
+    numbers = {"thin": thin, **given}
+    for name, least in (("chains", 1), ("cores", 1), ("tune", 0), ("thin", 1)):
+        if numbers.get(name) is not None:
+            checks.whole_number(numbers[name], name, at_least=least)
     checks.random_generator(given.get("random_seed"), "random_seed")
     _check_starts(given.get("initvals"), model)
     return checks.whole_number(draws, "draws", at_least=1)
@@ -398,12 +399,10 @@ def sample(
     if isinstance(draws, pm.Model) and model is None:
         draws, model = 1000, draws
     model = model_to_read(model)
-    draws = _checked(draws, kwargs, model)
-    thin = None if thin is None else checks.whole_number(thin, "thin", at_least=1)
+    draws = _checked(draws, thin, kwargs, model)
     var_names = _kept(var_names, checks.flag(keep_records, "keep_records"), model)
     dapper, nuts = checks.options(dapper, "dapper"), checks.options(nuts, "nuts")
-    if "target_accept" in kwargs:
-        nuts["target_accept"] = kwargs.pop("target_accept")
+    nuts |= {x: kwargs.pop(x) for x in ("target_accept",) if x in kwargs}
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
     own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
     with progress(show=shown), building(own_mode=own_mode):
@@ -433,13 +432,8 @@ def sample(
         # PyMC compiles the recorded variables, too, at the first draw: as steps are.
         as_told = own_mode or not numba_by_default()
         with whole_graphs(unless=as_told), without_c_compiler(unless=as_told), without_traces():
-            return pm.sample(
-                draws,
-                step=_in_turn(steps, sampled, thin),
-                model=sampled,
-                var_names=var_names,
-                **kwargs,
-            )
+            step = _in_turn(steps, sampled, thin)
+            return pm.sample(draws, step=step, model=sampled, var_names=var_names, **kwargs)
 
     with telling_why("pm.sample", sampled.free_RVs), each_warning_once():
         result = once_more_without(sampling)

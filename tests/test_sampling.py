@@ -17,6 +17,7 @@ from pymc_dapper.backend.accelerate.switch import SWITCH
 from pymc_dapper.backend.jit import numba_mode
 from pymc_dapper.backend.plain_models import parts_of, same_parts
 from pymc_dapper.sampling import _check_chains, _stand_still_apart, _tell_of_hierarchies
+from pymc_dapper.steps.thinning import ThinnedStep
 from tests.admissions_and_tiny import admissions_model
 from tests.assignment.models_of_people import with_table_and_records
 from tests.evaluated_in_python import evaluated_in_python
@@ -94,16 +95,13 @@ def records_of_a_beta():
     return model
 
 
-@pytest.mark.parametrize(
-    ("options", "in_blocks"),
-    [({"tabulate": False}, True), ({"tabulate": False, "conjugate": False}, False)],
-)
-def test_iterations_are_computed_at_once_if_steps_of_ours_take_all_variables(
-    records_of_a_beta, options, in_blocks, passed_on
-):
+@pytest.mark.parametrize("options", [{}, {"conjugate": False}])
+def test_chains_are_judged_by_all_variables_but_the_records(records_of_a_beta, options, passed_on):
     with evaluated_in_python():
-        pmd.sample(model=records_of_a_beta, **options)
-    assert isinstance(passed_on["step"], pmd.GibbsStep if in_blocks else list)
+        pmd.sample(model=records_of_a_beta, tabulate=False, thin=3, **options)
+    step = passed_on["step"]
+    assert isinstance(step, ThinnedStep)
+    assert (step.names, step.thin) == (["p_logodds__"], 3)
 
 
 @pytest.mark.usefixtures("uncompiled", "searches_as_users_have_them")
@@ -205,7 +203,7 @@ def test_what_pymc_evaluates_once_needs_no_c_compiler(mode, compiler, admissions
 def test_options_reach_the_steps(admissions, passed_on, given):
     options = {"conjugate": False, "interweave": False, "dapper": {"track_records": True}}
     pmd.sample(model=admissions, tune=7, **options, **given)
-    dapper, nuts = passed_on["step"]
+    dapper, nuts = passed_on["step"].methods
     assert dapper.track_records
     assert nuts.target_accept == 0.95
     assert passed_on["tune"] == 7
@@ -225,6 +223,7 @@ def test_options_reach_the_steps(admissions, passed_on, given):
         ),
         ({"chains": 0}, ValueError, "chains must be a whole number of at least 1, got 0"),
         ({"cores": True}, TypeError, "cores must be a whole number of at least 1, got True"),
+        ({"thin": 0}, ValueError, "thin must be a whole number of at least 1, got 0"),
         ({"tune": -1}, ValueError, "tune must be a whole number of at least 0, got -1"),
         ({"draws": 0}, ValueError, "draws must be a whole number of at least 1, got 0"),
         ({"draws": "10"}, TypeError, "draws must be a whole number of at least 1, got '10'"),

@@ -45,19 +45,14 @@ class LongMemory:
         known: KnownTotals | None = None,
     ):
         self._reading = reading
-        self._tune = tune
-        self.expect(draws)
+        self._draws = draws
+        self._looks = iter([tune + drawn for drawn in looks(draws)])
+        self._next = next(self._looks, None)
         self._look = seen
         self._known = [] if known is None else seen.positions(known.single_sums())
         self._values: list[np.ndarray] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []
-
-    def expect(self, draws: int) -> None:
-        """Expect so many sweeps after tuning."""
-        self._draws = draws
-        self._looks = iter([self._tune + drawn for drawn in looks(draws)])
-        self._next = next(self._looks, None)
 
     def look(
         self,

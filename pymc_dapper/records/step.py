@@ -379,8 +379,6 @@ class DapperStep(Step):
         """Expect so many iterations after tuning: look at the chain evenly over them."""
         seen = looks(draws) if draws >= SHORTEST_CHAIN else []
         self._draws, self._looks = draws, POWERS.union(seen)
-        if self._long_memory is not None:
-            self._long_memory.expect(draws)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Update all records; a chain's first step repeats this until the state is possible."""
@@ -448,14 +446,6 @@ class DapperStep(Step):
             exempt = self.exchange.exchange.groups >= 0
         watch = NeverMoved(self._reading, exempt, after[:n], self.tuning_sweeps)
         self._never_moved = None if watch.is_done else watch
-        if self._draws >= SHORTEST_CHAIN:
-            self._long_memory = LongMemory(
-                self._reading,
-                self._sufficient_statistics(),
-                self.tuning_sweeps,
-                self._draws,
-                None if self._pairs is None else self._pairs.known,
-            )
         return after
 
     def _look_at(
@@ -473,6 +463,14 @@ class DapperStep(Step):
         elif drawn in POWERS and self._as_written is not None:
             as_written = self._as_written(records, parameters)
             self._check_digits(as_written, logp, refusals.ROUNDING * abs(as_written))
+        if drawn == 1 and self._draws >= SHORTEST_CHAIN:
+            self._long_memory = LongMemory(
+                self._reading,
+                self._sufficient_statistics(),
+                self.tuning_sweeps,
+                self._draws,
+                None if self._pairs is None else self._pairs.known,
+            )
         message = None
         if self._never_moved is not None:
             message = self._never_moved.look(self.sweeps_done, records, parameters)

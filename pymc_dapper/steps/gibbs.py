@@ -122,6 +122,11 @@ class GibbsStep(CompoundStep):
         else:
             super().setup_chain(rng, tune, draws)
         self._begin(tune + draws)
+        self._draws = draws
+
+    def expect(self, draws: int) -> None:
+        """Expect so many iterations after tuning."""
+        self._left, self._draws = self._left + draws - self._draws, draws
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make an iteration, or hand out one that was computed with others."""

@@ -66,7 +66,7 @@ def test_a_sum_that_is_known_has_nothing_to_forget():
 def test_the_slowest_sum_is_named_with_what_holds_the_records():
     message = told(read(powers), states(5 * SLOW + FAST, FAST - 5 * SLOW))
     assert message.startswith(
-        "DapperStep: the records 'x' have a long memory: this chain of 640 draws has hardly more"
+        "DapperStep: the records 'x' have a long memory: this chain of 640 sweeps has hardly more"
     )
     assert "effective draws of the sum of (x ** 2). 1.0% of the proposals are accepted" in message
     assert "hardly any room to move alone. Draw many times as many" in message
@@ -95,7 +95,7 @@ def test_everything_that_a_mechanism_sees_is_looked_at(mechanism, name):
 
 def test_continuous_records_that_stand_still_warn():
     message = told(read(powers), np.zeros((DRAWS, 3)))
-    assert "no record of 'x' has moved in this chain of 640 draws" in message
+    assert "no record of 'x' has moved in this chain of 640 sweeps" in message
 
 
 def test_counts_that_are_known_by_their_noise_are_not():
