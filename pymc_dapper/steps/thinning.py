@@ -67,13 +67,17 @@ class ThinnedStep(CompoundStep):
     ):
         super().__init__(steps)
         self.gibbs, self.names, self.thin = GibbsStep(steps), list(names), thin
+        self._begin(0, 0)
+
+    def _begin(self, tune: int, draws: int) -> None:
+        self._tune, self._draws = tune, draws
+        self.iterations, self.done, self.seen = self.thin or 1, 0, list[np.ndarray]()
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain."""
         self.gibbs.setup_chain(rng, tune, draws)
-        self._tune, self._draws = tune, draws
-        self.done, self.seen = 0, list[np.ndarray]()
-        self._make(self.thin or 1)
+        self._begin(tune, draws)
+        self._make(self.iterations)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make a draw."""
