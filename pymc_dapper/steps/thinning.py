@@ -101,7 +101,8 @@ class ThinnedStep(CompoundStep):
         enough = max(self._draws, 10 * ENOUGH) / ENOUGH
         time = memory(seen) if len(seen) >= FEWEST else 0.0
         if time > enough:
-            self._make(ceil(max(min(2 * time / enough, MOST, LARGEST / n_values), 1)))
+            iterations = max(min(ceil(min(2 * time / enough, MOST)), LARGEST // n_values), 1)
+            self._make(iterations)
         if self.iterations > 1:
             silent = next((x for x in stats if x.get(WARNING_STAT, x) is None), {})
             silent[WARNING_STAT] = notice_of(
