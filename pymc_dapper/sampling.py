@@ -271,9 +271,9 @@ def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool, recor
 
 
 def _in_turn(steps: list[BlockedStep], model: pm.Model, thin: int | None) -> ThinnedStep:
-    """Have steps taken in turn; chains are judged by all variables but the records."""
+    """Have steps taken in turn; chains are judged by all variables but the records, if any."""
     records = [x for s in steps if isinstance(s, DapperStep) for x in s.records_of_people()]
-    judged = [x for x in model.free_RVs if x.name not in records]
+    judged = [x for x in model.free_RVs if x.name not in records] or model.free_RVs
     return ThinnedStep(steps, [model.rvs_to_values[x].name for x in judged], thin)
 
 
@@ -359,9 +359,9 @@ def sample(
         their own answers depend on them. PyMC's log says so. Asking for draws of the records,
         giving their start, or options of :class:`DapperStep` turns this off.
     thin : int, optional
-        Iterations of all steps for each draw. Chosen in tuning if not given: one, unless a chain
-        would have fewer than 100 effective draws of a variable other than the records. Then up to
-        16 iterations, enough for 200 effective draws, and PyMC's log says how many.
+        Iterations of all steps for each draw. Chosen in tuning if not given: as many as a chain
+        needs for 200 effective draws of each variable other than the records, 16 at most. PyMC's
+        log says if there are several.
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional

@@ -104,6 +104,14 @@ def test_chains_are_judged_by_all_variables_but_the_records(records_of_a_beta, o
     assert (step.names, step.thin) == (["p_logodds__"], 3)
 
 
+def test_records_are_judged_if_there_is_nothing_else(passed_on):
+    with evaluated_in_python(), pm.Model():
+        x = pm.Bernoulli("x", 0.4, shape=3)
+        pmd.LaplaceMechanism(2.0).potential("sum", x.sum(), released=2.0)
+        pmd.sample(tabulate=False)
+    assert passed_on["step"].names == ["x"]
+
+
 @pytest.mark.usefixtures("uncompiled", "searches_as_users_have_them")
 def test_no_search_for_garbage_goes_through_all_libraries_while_chains_run(
     table_and_records, monkeypatch

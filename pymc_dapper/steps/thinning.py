@@ -1,9 +1,8 @@
 """Thinning: where a chain would have few effective draws, each is the last of several iterations.
 
-The second half of tuning tells. If the draws that were asked for would be worth fewer than
-``ENOUGH`` effective ones of a variable, each is the last of so many iterations that they are worth
-twice as many, or of ``MOST``. Draws of a model with many values aren't made longer. Only what
-tuning has seen decides, so all later draws have the posterior as their distribution.
+The second half of tuning tells. Each draw is the last of so many iterations that the chain has
+``ENOUGH`` effective draws of every variable, or of ``MOST``. Draws of a model with many values
+aren't made longer. Only what tuning has seen decides, so later draws have the right distribution.
 """
 
 from collections.abc import Sequence
@@ -20,9 +19,9 @@ from pymc_dapper.steps.base import Step
 from pymc_dapper.steps.gibbs import GibbsStep
 from pymc_dapper.steps.stats import WARNING_STAT, notice_of
 
-ENOUGH = 100
-"""Effective draws of a chain: PyMC warns of fewer. A chain of few draws is judged as if it had ten
-times as many."""
+ENOUGH, DRAWS = 200, 1000
+"""Effective draws of a chain: PyMC warns of half as many. A chain of fewer draws than ``DRAWS`` is
+judged as if it had so many."""
 FEWEST = 100
 """Iterations that must have been looked at."""
 MOST, LARGEST = 16, 200_000
@@ -98,11 +97,9 @@ class ThinnedStep(CompoundStep):
     def _choose(self, n_values: int, stats: StatsType) -> None:
         """Choose how many iterations a draw has, and say so."""
         seen, self.seen = np.array(self.seen), []
-        enough = max(self._draws, 10 * ENOUGH) / ENOUGH
         time = memory(seen) if len(seen) >= FEWEST else 0.0
-        if time > enough:
-            iterations = max(min(ceil(min(2 * time / enough, MOST)), LARGEST // n_values), 1)
-            self._make(iterations)
+        needed = ceil(min(MOST, time * ENOUGH / max(self._draws, DRAWS)))
+        self._make(max(1, min(needed, LARGEST // n_values)))
         if self.iterations > 1:
             silent = next((x for x in stats if x.get(WARNING_STAT, x) is None), {})
             silent[WARNING_STAT] = notice_of(
