@@ -12,6 +12,13 @@ from xarray import Dataset
 
 from benchmarks.untuned import UNEVEN
 
+OF_CLASSES = [
+    "share",
+    "p_latent_class",
+    *(f"{x}{j}" for x in ("p", "p_x") for j in range(len(UNEVEN))),
+]
+"""Names of shares and tables of classes."""
+
 
 def bins(posterior):
     """Probabilities of the bins of the histogram of `mixture`: (chains, draws, bins)."""
@@ -32,16 +39,18 @@ def symptoms(posterior):
 
 
 def pairs(posterior):
-    """Probabilities of all pairs' values, of `uneven_columns`."""
-    tables = [posterior[f"p{j}"].values for j in range(len(UNEVEN))]
-    found = [
-        np.einsum("cdk,cdki,cdkj->cdij", posterior["share"].values, a, b)
-        for a, b in combinations(tables, 2)
-    ]
+    """Probabilities of all pairs' values, of `uneven_columns` and of `classes_of_columns`."""
+    share, *tables = (x.values for name, x in posterior.data_vars.items() if name in OF_CLASSES)
+    found = [np.einsum("cdk,cdki,cdkj->cdij", share, a, b) for a, b in combinations(tables, 2)]
     return np.concatenate([x.reshape(*x.shape[:2], -1) for x in found], axis=2)
 
 
-NAMELESS = {"mixture": bins, "six_symptoms": symptoms, "uneven_columns": pairs}
+NAMELESS = {
+    "mixture": bins,
+    "six_symptoms": symptoms,
+    "uneven_columns": pairs,
+    "classes_of_columns": pairs,
+}
 
 
 def without_names(name, posterior):
