@@ -360,7 +360,7 @@ def sample(
         giving their start, or options of :class:`DapperStep` turns this off.
     thin : int, optional
         Iterations of all steps for each draw. Chosen in tuning if not given: as many as a chain
-        needs for 200 effective draws of each variable other than the records, 16 at most. PyMC's
+        needs for 200 effective draws of each variable other than the records, 32 at most. PyMC's
         log says if there are several.
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.

@@ -24,7 +24,7 @@ ENOUGH, DRAWS = 200, 1000
 judged as if it had so many."""
 FEWEST = 100
 """Iterations that must have been looked at."""
-MOST, LARGEST = 16, 200_000
+MOST, LARGEST = 32, 200_000
 """Iterations of a draw, and values that they move, at most."""
 LOOKED_AT = 100
 """Entries of a variable that are looked at, at most."""
