@@ -13,7 +13,7 @@ from pymc_dapper.reading import read_model
 from pymc_dapper.records.reading import near
 from tests.broken import edited
 
-N = 160_000
+N = 30_000
 RELEASED, SCALE, SHARE, MEAN = 9, 3.0, 0.6, 14.0
 
 
