@@ -56,6 +56,11 @@ LONGEST = (
     "test_malformed_inputs.py",
     "test_nothing_changed.py",
     "test_packaging.py",
+    # They would be among the last, where one worker would wait for the other.
+    "test_resumption.py",
+    "test_states.py",
+    "test_public_names.py",
+    "test_size.py",
 )
 """Files that take longest, in that order."""
 

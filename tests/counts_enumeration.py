@@ -163,9 +163,12 @@ class Model:
         np.testing.assert_allclose(matrix.sum(axis=1), 1.0, atol=1e-12)
         return matrix
 
-    def by_lines(self, states):
-        """A sweep for `matrix`, of many lines: each is drawn from its law, enumerated once."""
-        at, laws = {}, {}
+    def by_lines(self, states, laws):
+        """A sweep for `matrix`, of many lines: each is drawn from its law, enumerated once.
+
+        `laws` keeps those that were enumerated, for sweeps of the same lines in another order.
+        """
+        at = {}
 
         def law(table, cells, steps):
             if not at:

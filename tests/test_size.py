@@ -36,12 +36,15 @@ KERNELS = {
 """Loops that are compiled as a whole."""
 
 
+tree = cache(ast.parse)
+
+
 @cache
 def lines_of_code(source):
     """Line numbers that hold code."""
     docstrings = {
         line
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(tree(source))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -58,7 +61,7 @@ def lines_of_code(source):
 
 def functions(source):
     """Functions by name, with the numbers of their lines."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, range(node.lineno, node.end_lineno + 1)
 

@@ -21,6 +21,7 @@ from pymc_dapper.interweaving.tuner import Tuner
 from pymc_dapper.records.walks import Walks
 from tests.memory import whatever_was_in_memory
 from tests.states import same_states
+from tests.surroundings import nothing_compiled
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +53,20 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize("name", STEPS)
+@pytest.fixture(scope="module", params=STEPS)
+def built(model, request):
+    """A step, and what the model held before it was built and after a chain was set up."""
+    before = seen_of(model)
+    with nothing_compiled():
+        with model:
+            step = STEPS[request.param](model)
+        step.setup_chain(np.random.default_rng(0), tune=40, draws=10)
+    return step, before, seen_of(model)
+
+
 @pytest.mark.usefixtures("uncompiled")
-def test_a_state_does_not_depend_on_unfilled_memory(model, name):
-    with model:
-        step = STEPS[name](model)
+def test_a_state_does_not_depend_on_unfilled_memory(built):
+    step, *_ = built
 
     def state():
         step.setup_chain(np.random.default_rng(0), tune=40, draws=10)
@@ -88,14 +98,9 @@ def seen_of(model):
     return entries, graphs, names
 
 
-@pytest.mark.parametrize("name", STEPS)
-@pytest.mark.usefixtures("uncompiled")
-def test_the_users_model_is_never_written_to(model, name, monkeypatch):
-    before = seen_of(model)
-    with model:
-        step = STEPS[name](model)
-    step.setup_chain(np.random.default_rng(0), tune=40, draws=10)
-    assert seen_of(model) == before
+def test_the_users_model_is_never_written_to(model, built, monkeypatch):
+    _, before, after = built
+    assert after == before
     # A step that did so would be seen.
     monkeypatch.setitem(model.rvs_to_initial_values, model["mu"], 3.0)
     assert seen_of(model) != before

@@ -538,6 +538,7 @@ STOPS = {
     "MarginalisedStep": ["marginalised.step:read_marginalised"],
     "InterweaveStep": ["interweaving.step:read_non_centred"],
     "ConjugateStep": ["conjugacy.step:read_conditionals"],
+    "SizeStep": ["sizes.step:read_size"],
     "FunctionStep": ["steps.function:_CheckedDraw"],
     "assign_steps": ["assignment.readings:read_model", "assignment.readings:read_counts"],
     "sample": ["assignment.readings:read_model", "assignment.readings:read_counts"],

@@ -60,8 +60,8 @@ def test_ratios_of_the_conditional_are_the_models_own(name):
     for conditional in read_conditionals(model, variables):
         check_conditional(conditional, start)
         given = [*conditional.given, *conditional.data.values()]
-        parameters = compiled(model, given, conditional.parameters)
-        to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values)
+        parameters = compile_in_python(model, given, conditional.parameters)
+        to_values = compile_in_python(model, [*conditional.thetas, *given], conditional.to_values)
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
         for _ in range(3):
             point = random_point(model, start, rng)
@@ -106,9 +106,9 @@ def test_a_step_computes_the_same_in_numba(name):
     for conditional in read_conditionals(model, variables):
         given = [*conditional.given, *conditional.data.values()]
         at = values_at(point, conditional)
-        parameters = compiled(model, given, conditional.parameters)(*at)
+        parameters = compile_in_python(model, given, conditional.parameters)(*at)
         thetas = conditional.split(conditional.family.draw(rng, *parameters))
-        to_values = compiled(model, [*conditional.thetas, *given], conditional.to_values)
+        to_values = compile_in_python(model, [*conditional.thetas, *given], conditional.to_values)
         values = to_values(*thetas, *at)
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
         expected = dict(zip(names, values, strict=True))
@@ -123,13 +123,6 @@ def values_at(point, conditional):
         *(point[x.name] for x in conditional.given),
         *(shared.get_value() for shared in conditional.data),
     ]
-
-
-def compiled(model, inputs, outputs):
-    with model:
-        return pymc_compile(
-            list(inputs), list(outputs), mode="FAST_COMPILE", on_unused_input="ignore"
-        )
 
 
 def beta(shape):

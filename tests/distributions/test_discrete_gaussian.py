@@ -81,7 +81,7 @@ def test_normaliser_is_exact_to_1e_12(grid):
     np.testing.assert_allclose(z, exact, rtol=2e-13)
 
 
-@pytest.mark.parametrize("mu", [0.0, 0.25, 0.5])
+@pytest.mark.parametrize("mu", one_in_three([0.25, 0.0, 0.5]))
 def test_normaliser_at_sigma_1e6_is_the_sum_of_ten_million_weights(log_probabilities, mu):
     sigma, reach = 1e6, 9_000_000
     weights = np.exp(-0.5 * ((np.arange(-reach, reach + 1) - mu) / sigma) ** 2)
@@ -124,8 +124,9 @@ def test_constant_scales_and_integer_locations_take_shortcuts_to_the_same(
         value, mu = np.append(value, 0), np.append(mu, 10**10)
     expected = log_probabilities(value.astype("int64"), mu.astype(float), np.full(mu.shape, sigma))
     law = DiscreteGaussian.dist(mu, sigma)
-    for function, answer in zip((pm.logp, pm.logcdf, pm.logccdf), expected, strict=True):
-        shortcut = function(law, pt.as_tensor(value)).eval(mode="FAST_COMPILE")
+    outputs = [function(law, pt.as_tensor(value)) for function in (pm.logp, pm.logcdf, pm.logccdf)]
+    shortcuts = pytensor.function([], outputs, mode="FAST_COMPILE")()
+    for shortcut, answer in zip(shortcuts, expected, strict=True):
         np.testing.assert_allclose(shortcut, answer, rtol=1e-13)
 
 
@@ -186,7 +187,7 @@ def test_both_tails_are_exact_to_1e_12(log_probabilities, grid):
     np.testing.assert_allclose(computed, tails, rtol=1e-12, atol=1e-100)
 
 
-@pytest.mark.parametrize("z", [0.0, 1.0, 8.0])
+@pytest.mark.parametrize("z", one_in_three([1.0, 0.0, 8.0]))
 def test_tail_at_sigma_1e6_is_the_sum_of_ten_million_weights(log_probabilities, z):
     mu, sigma = 0.3, 1e6
     k = int(z * sigma)
@@ -326,7 +327,7 @@ def test_cdf_is_the_sum_of_probabilities_by_pymc_harness():
             DiscreteGaussian,
             integers,
             {"mu": R, "sigma": Domain([0, 0.1, 0.9, 4.0, np.inf])},
-            n_samples=30,
+            n_samples=10,
         )
 
 

@@ -471,30 +471,26 @@ def test_records_with_point_masses_do_not_move_affinely():
 
 
 def test_affine_moves_begin_after_a_quarter_of_tuning(moving_affinely):
+    """Fits come in the first half of tuning and at its end."""
     model, build = moving_affinely
     step, point = build(), several(model)
-    made, logps = [], model.compile_logp([model["mu"], model["privacy"]], mode="FAST_COMPILE")
-    for after, stat in walk(step, point, np.random.default_rng(3), 4, tune=24):
+    made, fitted = [], []
+    logps = model.compile_logp([model["mu"], model["privacy"]], mode="FAST_COMPILE")
+    for after, stat in walk(step, point, np.random.default_rng(3), 6, tune=24):
         made.append(stat["interweave_moves"])
+        fitted.append([fit.location for fit in step.tuner.fits])
         # It has no parameters: only by affine moves does it move.
         assert np.array_equal(after["y"], point["y"]) == (len(made) <= 6)
         assert np.isfinite(logps(after))
         point = after
-    assert made == [MOVES_IN_TUNING] * 6 + [3 * MOVES_IN_TUNING] * 18 + [3] * 4
-    step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
-    assert step.tuner.numbers == [DEFAULT_MOVES]
-
-
-def test_fits_come_in_the_first_half_of_tuning_and_at_its_end(moving_affinely):
-    model, build = moving_affinely
-    step = build()
-    walked = walk(step, several(model), np.random.default_rng(3), 6, tune=24)
-    fitted = [[fit.location for fit in step.tuner.fits] for _ in walked]
+    assert made == [MOVES_IN_TUNING] * 6 + [3 * MOVES_IN_TUNING] * 18 + [3] * 6
     for which, expected in enumerate([[6, 12, 24], [12, 24], [12, 24]]):
         seen = [fits[which] if len(fits) > which else None for fits in fitted]
         first = next(k for k, x in enumerate(seen) if x is not None)
         changed = [k + 1 for k in range(first + 1, 30) if not np.array_equal(seen[k - 1], seen[k])]
         assert changed == expected
+    step.setup_chain(np.random.default_rng(3), tune=24, draws=5)
+    assert step.tuner.numbers == [DEFAULT_MOVES]
 
 
 def test_a_given_number_of_moves_counts_those_with_the_noise_held_fixed(moving_affinely):

@@ -204,7 +204,7 @@ def test_new_data_take_effect_without_recompiling(people):
             pm.set_data({"released": value})
         step.setup_chain(np.random.default_rng(0), tune=0, draws=1)
         point = model.initial_point()
-        for _ in range(50):
+        for _ in range(15):
             point, _ = step.step(point)
         sums.append(point["record"].sum())
     assert step.sweep is compiled

@@ -338,7 +338,7 @@ def test_mean_and_variance_of_normal_data():
     exact_mu, exact_log_v = marginals(grids, log_density)
     exact = {"mu": exact_mu, "log_v": exact_log_v}
     step = ConjugateStep([mu, v], model=model)
-    assert_agrees(compare(model, [step], exact))
+    assert_agrees(compare(model, [step], exact, draws=2_000))
 
     # Written back without the logarithm.
     of_mu, of_v = step._conditionals

@@ -92,6 +92,7 @@ def test_the_chains_generator_is_the_only_randomness(model):
     assert drawn(1) == drawn(1) != drawn(2)
 
 
+@pytest.mark.usefixtures("in_python")
 def test_several_variables_whose_bounds_depend_on_each_other():
     with pm.Model() as model:
         low = pm.Uniform("low", 0, 1)
@@ -140,6 +141,7 @@ def test_a_fault_in_mid_run_says_which_value_where(model):
         step.step(point)
 
 
+@pytest.mark.usefixtures("in_python")
 def test_a_draw_that_the_data_exclude_is_refused():
     with pm.Model() as model:
         rate = pm.Exponential("rate", 1)
@@ -150,6 +152,7 @@ def test_a_draw_that_the_data_exclude_is_refused():
         FunctionStep([rate], lambda rng, point: {"rate": 0.5}, model=model)
 
 
+@pytest.mark.usefixtures("in_python")
 def test_whole_numbers_must_be_whole():
     with pm.Model() as model:
         k = pm.Poisson("k", 3)
@@ -169,6 +172,7 @@ def test_arguments_are_checked(model):
         FunctionStep([model["privacy"]], draw_p, model=model)
 
 
+@pytest.mark.usefixtures("in_python")
 def test_new_shared_data_take_effect():
     with pm.Model() as model:
         bound = pm.Data("bound", 1.0)

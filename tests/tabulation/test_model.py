@@ -372,18 +372,20 @@ def test_linked_tables_have_the_coords_of_their_variables():
 
 def test_a_chain_of_many_columns_takes_a_moment():
     """Nothing is made of the size of the 10^12 joint values, or of the number of people."""
+    n_columns, size = 7, 60
     with pm.Model() as model:
-        p = pm.Dirichlet("p", np.ones((12, 10, 10)))
+        p = pm.Dirichlet("p", np.ones((n_columns, size, size)))
         columns = [pm.Categorical("x0", p[0, 0], shape=10**9)]
-        for k in range(1, 12):
+        for k in range(1, n_columns):
             columns.append(pm.Categorical(f"x{k}", p[k][columns[-1]]))
-            table = pmd.statistics.joint_counts(columns[-2:], (10, 10))
-            pmd.GaussianMechanism(9.0).potential(f"t{k}", table, released=np.full((10, 10), 1e7))
+            table = pmd.statistics.joint_counts(columns[-2:], (size, size))
+            released = np.full((size, size), 1e5)
+            pmd.GaussianMechanism(9.0).potential(f"t{k}", table, released=released)
     tabulated = tabulate(model)
-    names = ["p", "x0_counts", *(f"x{k - 1}_x{k}_counts" for k in range(1, 12))]
+    names = ["p", "x0_counts", *(f"x{k - 1}_x{k}_counts" for k in range(1, n_columns))]
     assert [rv.name for rv in tabulated.free_RVs] == names
     found = tabulated.initial_point()
-    assert all(found[name].shape == (10, 10) for name in names[2:])
+    assert all(found[name].shape == (size, size) for name in names[2:])
     for first, second in pairwise(names[2:]):
         assert np.array_equal(found[first].sum(axis=0), found[second].sum(axis=1))
 

@@ -96,7 +96,10 @@ def test_a_twin_draws_otherwise(fault):
         assert not agree(15)
 
 
-@pytest.mark.parametrize("fault", one_in_three(list(TWINS)))
+# Of stale counts, in every run: draws by full evaluation (above).
+@pytest.mark.parametrize(
+    "fault", [x if k == 0 else pytest.param(x, marks=pytest.mark.long) for k, x in enumerate(TWINS)]
+)
 def test_a_twin_changes_the_joint_law(fault):
     with edited(columns, "redraw_columns", TWINS[fault]):
         assert np.abs(z_scores(1_000)).max() > LIMIT
