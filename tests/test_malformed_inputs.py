@@ -23,6 +23,7 @@ import pytest
 
 import pymc_dapper
 from pymc_dapper.mechanisms import Mechanism
+from tests.long_cases import one_in_three
 from tests.valid_calls import MECHANISMS, OF_SEVERAL, STOPS, VALID, Reached, of_mechanism
 
 PACKAGE = Path(pymc_dapper.__file__).parent
@@ -257,7 +258,7 @@ def stop(monkeypatch, name):
         monkeypatch.setattr(owner, attribute, then)
 
 
-@pytest.mark.parametrize("name", CALLABLES)
+@pytest.mark.parametrize("name", one_in_three(CALLABLES))
 def test_every_argument_is_taken_or_refused_by_its_name(name, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     function, valid = valid_call(name)

@@ -12,6 +12,7 @@ from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
 from tests.conjugacy.conjugate_models import FORMS
 from tests.conjugacy.judge import Judge
+from tests.long_cases import one_in_three
 
 
 def random_point(model, start, rng):
@@ -52,7 +53,7 @@ def random_theta(rvs, rng):
 
 # What PyMC itself compiles for LKJCholeskyCov.
 @pytest.mark.filterwarnings("ignore:PyTensor could not link to a BLAS")
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", one_in_three(FORMS))
 def test_ratios_of_the_conditional_are_the_models_own(name):
     model, variables = FORMS[name]()
     rng = np.random.default_rng(3)
