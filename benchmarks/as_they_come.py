@@ -2,6 +2,7 @@
 
     python -m benchmarks.as_they_come                 all of them
     python -m benchmarks.as_they_come random_walk     some
+    python -m benchmarks.as_they_come --thin 1        as they were before draws were thinned
     python -m benchmarks.as_they_come --page docs/evidence/measured.md     all, as a table of a page
 
 Eight models from descriptions alone, neighbours of them, and those of `benchmarks.divergent` and
@@ -232,10 +233,11 @@ def main():
     parser.add_argument("names", nargs="*", metavar="MODEL")
     parser.add_argument("--page", type=Path)
     parser.add_argument("--no-tables", dest="tabulate", action="store_false")
+    parser.add_argument("--thin", type=int)
     given, rows = parser.parse_args(), []
     logging.getLogger("pymc").setLevel(logging.CRITICAL)
     for name in given.names or dict.fromkeys([*MODELS, *NEIGHBOURS, *DIVERGENT, *untuned.UNTUNED]):
-        for found in sampled(name, tabulate=given.tabulate):
+        for found in sampled(name, tabulate=given.tabulate, thin=given.thin):
             print(json.dumps(found), flush=True)
             rows.append(row(found))
     fill_file(given.page, {"as they come": table(HEADER, rows, words=2)})
