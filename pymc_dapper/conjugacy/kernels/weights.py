@@ -220,20 +220,23 @@ def exchange(
     fill_normal(rng, 1, steps)
     fill_uniform(rng, 1, uniforms)
     for c in range(size):
-        curvature = shapes[row + c] + shapes[others + c].sum()
+        curvature = shapes[row + c]
+        for j in others:
+            curvature += shapes[j + c]
         curvature += chosen[c] * (chosen.sum() - chosen[c]) / max(chosen.sum(), 1)
         by = steps[c] * 2 / np.sqrt(curvature)
         gain = shapes[row + c] * by - rates[row + c] * weights[row + c] * np.expm1(by)
-        for j in others + c:
-            gain -= shapes[j] * by + rates[j] * weights[j] * np.expm1(-by)
+        for j in others:
+            gain -= shapes[j + c] * by + rates[j + c] * weights[j + c] * np.expm1(-by)
         for k in range(len(choices)):
             more = products[k, c] / products[k].sum() * np.expm1(signs[k] * by)
             gain += times[k] * (signs[k] * by * (choices[k] == c) - np.log1p(more))
         if np.log(uniforms[c]) < gain:
             weights[row + c] = max(weights[row + c] * np.exp(by), TINY)
-            for j in others + c:
-                weights[j] = max(weights[j] * np.exp(-by), TINY)
-            products[:, c] *= np.exp(signs * by)
+            for j in others:
+                weights[j + c] = max(weights[j + c] * np.exp(-by), TINY)
+            for k in range(len(choices)):
+                products[k, c] *= np.exp(signs[k] * by)
 
 
 @njit
@@ -326,12 +329,14 @@ def draw_weights(
     for t in range(len(axes)):
         look_up(of_entries[t], indices, lengths, axis, axes[t], n, int64(0))
         axis += axes[t]
-        of_entries[t] += starts[t]
+        for i in range(n):
+            of_entries[t, i] += starts[t]
     copy_into(out, 0, weights)
     numbers, first = numbered(kinds(chosen, of_entries, ends, size, len(offsets) > size))
     m, rows, choices = len(first), of_entries[:, first], chosen[first]
-    present = numbers[numbers >= 0]
-    times, counts = 1.0 * np.bincount(present, minlength=m), np.zeros(len(out))
+    present, times, counts = numbers[numbers >= 0], np.zeros(m), np.zeros(len(out))
+    for k in present:
+        times[k] += 1
     fixed, of_each = np.empty((m, size)), len(offsets) > size
     for k in range(m):
         for c in range(size):
