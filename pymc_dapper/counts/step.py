@@ -370,7 +370,8 @@ class CountStep(Step):
         if self._tree is not None:
             return ()
         names = tuple(x.name for x in self._reading.counts)
-        takes = (self.integers, self.numbers, *names, *self._given.names, *self._given.data.values)
+        given = self.sweep.arguments([*self._given.names, *self._given.data.values])
+        takes = (self.integers, self.numbers, *names, *given)
         n_found = 5 + self.sweep.structure.terms.size
         reports = (((n_found,), "float64"), ((self._reading.n_cells,), "bool"))
         own = Transition(self.sweep.update, takes, names, reports)

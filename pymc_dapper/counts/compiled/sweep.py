@@ -31,6 +31,7 @@ from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain, in_cells
 from pymc_dapper.graphs import ops
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.data_arrays import DataArrays
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.graphs.terms.of_sums import united
@@ -50,9 +51,11 @@ class CompiledCountSweep:
     moves : Moves
         The moves.
     update : JitFunction
-        ``update(rng, integers, numbers, *counts, *parameters, *data) -> (*counts, found, changed)``
-        of the values of variables, with all latent totals: for ``found`` see :class:`CountSweep`;
-        ``changed`` says which cells changed.
+        ``update(rng, integers, numbers, *counts, *arguments) -> (*counts, found, changed)`` of the
+        values of variables, with all latent totals, and :meth:`arguments`: for ``found`` see
+        :class:`CountSweep`; ``changed`` says which cells changed.
+    data_arrays : DataArrays
+        What it takes of data alone.
     options : dict, optional
         By which to compile moves along several directions at once, if they aren't compiled.
     """
@@ -60,6 +63,7 @@ class CompiledCountSweep:
     structure: Structure
     moves: Moves
     update: JitFunction
+    data_arrays: DataArrays
     reading: CountReading
     options: dict[str, Any] | None
 
@@ -90,9 +94,14 @@ class CompiledCountSweep:
             The counts after the sweep, and its statistics.
         """
         values = by_variable(self.reading, counts)
-        *after, found, _ = self.update(rng, *(tuning or self._untuned), *values, *given)
+        takes = *values, *self.arguments(given)
+        *after, found, _ = self.update(rng, *(tuning or self._untuned), *takes)
         _, moved, n_able, log_density, gain = found[:5].tolist()
         return SweepOutcome(in_cells(after), moved, int(n_able), log_density, gain, found[5:])
+
+    def arguments(self, given: Sequence[Any]) -> list[Any]:
+        """Return what the update takes, given parameters (or their names) and data."""
+        return [*given[: len(self.reading.parameters)], *self.data_arrays(given)]
 
     def tune(self, table: np.ndarray, curvatures: np.ndarray) -> Packed:
         """Find the directions in which blocks move.
@@ -112,7 +121,7 @@ class CompiledCountSweep:
         found = [*tuned_blocks(self.moves, self.structure, table, curvatures)]
         if self.options is not None and any(moves.joint for _, moves in found):
             whole = compile_count_sweep(self.reading, self.moves, self.options)
-            self.update, self.options = whole.update, None
+            self.update, self.data_arrays, self.options = whole.update, whole.data_arrays, None
         return pack(self.structure, with_blocks(self._scheduled, found), curvatures)
 
     def log_density(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> float:
@@ -216,13 +225,14 @@ def compile_count_sweep(
     after = reading.totals.completed_in(after)
     parts = split(after, [x.type.shape for x in reading.counts])
     values = [x.astype(of.dtype) for x, of in zip(parts, reading.counts, strict=True)]
-    given = [*reading.counts, *reading.parameters, *reading.data.values()]
+    takes = [rng, *tuning, *reading.counts, *reading.parameters]
+    known = {x: x.type() for x in frontier(takes, found)}
+    outputs = rebuild([*values, found, pt.neq(after, counts)], known)
     return CompiledCountSweep(
         structure=structure,
         moves=moves,
-        update=JitFunction(
-            [rng, *tuning, *given], [*values, found, pt.neq(after, counts)], reading.model, options
-        ),
+        update=JitFunction([*takes, *known.values()], outputs, reading.model, options),
+        data_arrays=DataArrays(reading, [*known]),
         reading=reading,
         options=None if jointly else options,
     )

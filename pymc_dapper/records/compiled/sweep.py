@@ -22,11 +22,12 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
+from pymc_dapper.graphs.data_arrays import DataArrays
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import Graph, frontier, rebuild, same_function
 from pymc_dapper.records.compiled import products, truncated_counts  # noqa: F401  (their draws)
-from pymc_dapper.records.compiled.data_arrays import DataArrays, of_data_alone
+from pymc_dapper.records.compiled.data_arrays import of_data_alone
 from pymc_dapper.records.compiled.op import (
     CellSweep,
     ComputedRows,
