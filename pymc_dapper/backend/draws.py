@@ -87,3 +87,6 @@ fill_exponential = _filling(
     lambda rng: rng.standard_exponential(),
 )
 fill_normal = _filling("standard_normal", "", lambda rng: rng.standard_normal())
+for _name in ("fill_uniform", "fill_exponential", "fill_normal"):
+    # So that another process finds it, with what numba knows of it, rather than a copy.
+    globals()[_name].__qualname__ = _name

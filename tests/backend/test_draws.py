@@ -1,5 +1,7 @@
 """Random numbers of kernels are NumPy's, in compiled code by address, by numba, and in Python."""
 
+import pickle
+
 import numpy as np
 import pytest
 from numba import njit
@@ -81,3 +83,10 @@ def test_what_is_compiled_is_told_by_where_it_comes_from():
     for function, _ in (*DRAWS.values(), *FILLS.values()):
         [told] = function.__defaults__
         assert told.endswith(draws.LOWERED_BY)
+
+
+@pytest.mark.parametrize("name", ["fill_uniform", "fill_exponential", "fill_normal"])
+def test_another_process_is_handed_the_function_itself(name):
+    """A copy would be unknown to numba: chains of spawned processes ended with an error."""
+    function = getattr(draws, name)
+    assert pickle.loads(pickle.dumps(function)) is function
