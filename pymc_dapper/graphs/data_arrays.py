@@ -1,13 +1,15 @@
 """Arrays that depend on data alone: worked out in Python, and handed to what is compiled."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import is_not
 from typing import Any
 
 import numpy as np
-from pytensor.graph import Variable, graph_inputs
+from pytensor.graph import Constant, Op, Variable, graph_inputs
+from pytensor.graph.traversal import io_toposort
 
 from pymc_dapper.graphs.evaluation import compile_in_python
+from pymc_dapper.graphs.rebuild import dependent_variables
 
 
 class DataArrays:
@@ -39,3 +41,14 @@ class DataArrays:
             self._arrays = [np.asarray(x, order="C") for x in self._work_out(*now)]
             self._of = now
         return self._arrays
+
+
+def of_data_alone(
+    outputs: Sequence[Variable], data: Iterable[Variable], sweeps: type[Op]
+) -> list[Variable]:
+    """List the arrays that such operations take and that are worked out of data alone."""
+    data = {*data}
+    others = [x for x in graph_inputs(outputs) if not isinstance(x, Constant) and x not in data]
+    alone = dependent_variables(data, outputs) - dependent_variables(others, outputs) - data
+    nodes = [node for node in io_toposort([], outputs) if isinstance(node.op, sweeps)]
+    return list(dict.fromkeys(x for node in nodes for x in node.inputs if x in alone))

@@ -30,8 +30,8 @@ from pymc_dapper.counts.reading.model import CountReading, Terms
 from pymc_dapper.counts.reading.moves import BLOCK_PASSES, Moves
 from pymc_dapper.counts.reading.self_check import WrittenFactors, by_variable, check_gain, in_cells
 from pymc_dapper.graphs import ops
-from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.data_arrays import DataArrays
+from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.rebuild import frontier, rebuild
 from pymc_dapper.graphs.terms.of_sums import united

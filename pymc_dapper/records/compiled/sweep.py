@@ -22,12 +22,11 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.backend.generators import NOISE, Drawn, drawn_noise
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
 from pymc_dapper.backend.rewrites import rewritten
-from pymc_dapper.graphs.data_arrays import DataArrays
+from pymc_dapper.graphs.data_arrays import DataArrays, of_data_alone
 from pymc_dapper.graphs.flat import split
 from pymc_dapper.graphs.prior import as_rows
 from pymc_dapper.graphs.rebuild import Graph, frontier, rebuild, same_function
 from pymc_dapper.records.compiled import products, truncated_counts  # noqa: F401  (their draws)
-from pymc_dapper.records.compiled.data_arrays import of_data_alone
 from pymc_dapper.records.compiled.op import (
     CellSweep,
     ComputedRows,
@@ -38,6 +37,7 @@ from pymc_dapper.records.compiled.op import (
     RankSweep,
     RecordSweep,
     Rows,
+    Sweep,
 )
 from pymc_dapper.records.kernels.rank_sweep import Releases
 from pymc_dapper.records.reading.contributions import (
@@ -156,7 +156,7 @@ def compile_sweep(
         values[reading.randomness.rng] = after_noise
     from_proposals = dict(zip(sweep.proposed, reading.proposals, strict=True))
     given = [*reading.parameters, *reading.data.values()]
-    of_data = of_data_alone(outputs, reading.data.values())
+    of_data = of_data_alone(outputs, reading.data.values(), Sweep)
     known = {x: x.type() for x in of_data}
     outputs = rebuild(rebuild(rebuild(outputs, known), from_proposals), values)
     inputs = {*graph_inputs(outputs)}
