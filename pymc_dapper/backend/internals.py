@@ -19,7 +19,7 @@ try:
     from pymc.pytensorf import collect_default_updates, constant_fold
     from pymc.stats.convergence import SamplerWarning, WarningType
     from pymc.step_methods.compound import StepMethodState
-    from pymc.step_methods.state import dataclass_state, equal_dataclass_values
+    from pymc.step_methods.state import DataClassState, dataclass_state, equal_dataclass_values
     from pymc.util import get_random_generator
     from pytensor.graph.fg import FrozenFunctionGraph
     from pytensor.tensor import _as_tensor_variable as as_tensor_by_type

@@ -10,10 +10,14 @@ from math import ceil
 
 import numpy as np
 from pymc.step_methods import BlockedStep, CompoundStep
-from pymc.step_methods.compound import CompoundStepState
-from pymc.step_methods.state import DataClassState, WithSamplingState, dataclass_state
 
-from pymc_dapper.backend.internals import PointType, RandomGenerator, StatsType
+from pymc_dapper.backend.internals import (
+    DataClassState,
+    PointType,
+    RandomGenerator,
+    StatsType,
+    dataclass_state,
+)
 from pymc_dapper.kernels.effective_draws import memory
 from pymc_dapper.steps.base import Step
 from pymc_dapper.steps.gibbs import GibbsStep
@@ -34,7 +38,7 @@ LOOKED_AT = 100
 class ThinnedStepState(DataClassState):
     """The steps' states, and how far thinning is."""
 
-    gibbs: CompoundStepState
+    gibbs: DataClassState
     iterations: int
     done: int
     seen: list[np.ndarray]
@@ -56,7 +60,7 @@ class ThinnedStep(CompoundStep):
     """
 
     _state_class = ThinnedStepState
-    sampling_state = WithSamplingState.sampling_state
+    sampling_state = BlockedStep.sampling_state
 
     def __init__(
         self,

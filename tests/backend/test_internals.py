@@ -53,6 +53,7 @@ INTERNALS = {
     "pymc.stats.convergence.SamplerWarning": "warn from worker processes",
     "pymc.stats.convergence.WarningType": "warn from worker processes",
     "pymc.step_methods.compound.StepMethodState": "store and restore steps",
+    "pymc.step_methods.state.DataClassState": "store and restore steps taken in turn",
     "pymc.step_methods.state.dataclass_state": "store and restore steps",
     "pymc.step_methods.state.equal_dataclass_values": "compare steps of a study",
     "pymc.util.get_random_generator": "take seeds as PyMC does",

