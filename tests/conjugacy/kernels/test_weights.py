@@ -174,7 +174,7 @@ TWINS = {
     ),
     "what one table gains another doesn't lose": (
         "exchange",
-        "weights[j] = max(weights[j] * np.exp(-by), TINY)",
+        "weights[j + c] = max(weights[j + c] * np.exp(-by), TINY)",
         "pass",
     ),
     "moves between tables are always made": (
