@@ -271,10 +271,12 @@ def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool, recor
 
 
 def _in_turn(steps: list[BlockedStep], model: pm.Model, thin: int | None) -> ThinnedStep:
-    """Have steps taken in turn; chains are judged by all variables but the records, if any."""
+    """Have steps taken in turn; chains are judged by what they move, but for records, if any."""
     records = [x for s in steps if isinstance(s, DapperStep) for x in s.records_of_people()]
-    judged = [x for x in model.free_RVs if x.name not in records] or model.free_RVs
-    return ThinnedStep(steps, [model.rvs_to_values[x].name for x in judged], thin)
+    moved = dict.fromkeys(x.name for step in steps for x in step.vars)
+    of = {value.name: rv.name for rv, value in model.rvs_to_values.items()}
+    judged = [x for x in moved if of[x] not in records] or [*moved]
+    return ThinnedStep(steps, judged, thin)
 
 
 def _tables(
@@ -359,9 +361,9 @@ def sample(
         their own answers depend on them. PyMC's log says so. Asking for draws of the records,
         giving their start, or options of :class:`DapperStep` turns this off.
     thin : int, optional
-        Iterations of all steps for each draw. Chosen in tuning if not given: as many as a chain
-        needs for 200 effective draws of each variable other than the records, 32 at most. PyMC's
-        log says if there are several.
+        Iterations of the steps for each draw. Chosen in tuning of 200 draws or more if not given:
+        as many as a chain needs for 200 effective draws of each variable that they move, other
+        than the records, 32 at most. PyMC's log says if there are several.
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional

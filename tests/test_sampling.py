@@ -104,6 +104,16 @@ def test_chains_are_judged_by_all_variables_but_the_records(records_of_a_beta, o
     assert (step.names, step.thin) == (["p_logodds__"], 3)
 
 
+def test_what_pymc_moves_by_itself_is_not_judged(passed_on):
+    """Its steps move once for each draw."""
+    with evaluated_in_python(), pm.Model():
+        k = pm.DiscreteUniform("k", 1, 4)
+        x = pm.Normal("x", pm.Normal("mu", k, 1), 1, shape=3)
+        pmd.LaplaceMechanism(2.0).potential("sum", x.clip(-9, 9).sum(), released=2.0)
+        pmd.sample(interweave=False)
+    assert passed_on["step"].names == ["mu"]
+
+
 def test_records_are_judged_if_there_is_nothing_else(passed_on):
     with evaluated_in_python(), pm.Model():
         x = pm.Bernoulli("x", 0.4, shape=3)

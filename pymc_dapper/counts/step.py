@@ -301,11 +301,15 @@ class CountStep(Step):
     def _start_chain(self, tune: int, draws: int) -> None:
         self.sweeps_done = 0
         self.tuning_sweeps = tune
-        self.total_sweeps = tune + draws
+        self.expect(draws)
         self.moved = np.zeros(self._reading.n_cells, dtype=bool)
         self.not_made: list[Change] = []
         self.integers, self.numbers = self._first_tuning
         self._messages: tuple[list[np.ndarray], SolvedCounts] | None = None
+
+    def expect(self, draws: int) -> None:
+        """Expect so many iterations after tuning: unmoved counts are told of at the last."""
+        self.total_sweeps = self.tuning_sweeps + draws
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Sweep over all cells; a chain's first step repeats this until the counts are possible."""

@@ -127,8 +127,13 @@ class SizeStep(Step):
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self.steps_done = 0
-        self.tuning_steps, self.all_steps = tune, tune + draws
+        self.tuning_steps = tune
+        self.expect(draws)
         self.at_the_end = [0.0] * len(self._sizes)
+
+    def expect(self, draws: int) -> None:
+        """Expect so many iterations after tuning: the room is judged at the last."""
+        self.all_steps = self.tuning_steps + draws
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Draw each number of records given everything else."""

@@ -107,6 +107,7 @@ class GibbsStep(CompoundStep):
                 raise TypeError(f"GibbsStep takes a list of steps, and {step!r} isn't one")
         super().__init__(steps)
         self._loops: dict[tuple[Any, ...], Iterations] = {}
+        self._draws = 0
         self._begin(0)
 
     def _begin(self, n_iterations: int) -> None:

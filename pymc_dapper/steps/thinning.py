@@ -1,8 +1,9 @@
 """Thinning: where a chain would have few effective draws, each is the last of several iterations.
 
-The second half of tuning tells. Each draw is the last of so many iterations that the chain has
-``ENOUGH`` effective draws of every variable, or of ``MOST``. Draws of a model with many values
-aren't made longer. Only what tuning has seen decides, so later draws have the right distribution.
+The second half of tuning tells, or its last ``DRAWS`` iterations. Each draw is the last of so many
+iterations that the chain has ``ENOUGH`` effective draws of every variable, or of ``MOST``. Draws of
+a model with many values aren't made longer. Only what tuning has seen decides, so later draws have
+the right distribution.
 """
 
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ class ThinnedStepState(DataClassState):
     """The steps' states, and how far thinning is."""
 
     gibbs: DataClassState
+    n_tune: int
+    n_draws: int
     iterations: int
     done: int
     seen: list[np.ndarray]
@@ -70,50 +73,53 @@ class ThinnedStep(CompoundStep):
     ):
         super().__init__(steps)
         self.gibbs, self.names, self.thin = GibbsStep(steps), list(names), thin
-        self._begin(0, 0)
-
-    def _begin(self, tune: int, draws: int) -> None:
-        self._tune, self._draws = tune, draws
-        self.iterations, self.done, self.seen = self.thin or 1, 0, list[np.ndarray]()
+        self.n_tune, self.n_draws, self._iterations = 0, 0, thin or 1
+        self.done, self.seen = 0, list[np.ndarray]()
 
     def setup_chain(self, rng: RandomGenerator, tune: int, draws: int) -> None:
         """Start a chain."""
         self.gibbs.setup_chain(rng, tune, draws)
-        self._begin(tune, draws)
-        self._make(self.iterations)
+        self.n_tune, self.n_draws = tune, draws
+        self.iterations, self.done, self.seen = self.thin or 1, 0, []
+
+    @property
+    def iterations(self) -> int:
+        """Iterations of each draw after tuning."""
+        return self._iterations
+
+    @iterations.setter
+    def iterations(self, iterations: int) -> None:
+        self._iterations = iterations
+        for step in (self.gibbs, *self.gibbs.methods):
+            if isinstance(step, Step | GibbsStep):
+                step.expect(iterations * self.n_draws)
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Make a draw."""
         point, stats = self.gibbs.step(point)
-        for _ in range(self.iterations - 1 if self.done >= self._tune else 0):
+        for _ in range(self.iterations - 1 if self.done >= self.n_tune else 0):
             before = stats
             point, stats = self.gibbs.step(point)
             for one, other in zip(stats, before, strict=True):
                 one |= {x: other[x] or one[x] for x in ("diverging", WARNING_STAT) if x in one}
         self.done += 1
-        if self.thin is None and self._tune < 2 * self.done <= 2 * self._tune:
+        since = max(self.n_tune // 2, self.n_tune - DRAWS)
+        if self.thin is None and since < self.done <= self.n_tune:
             entries = (np.ravel(point[name]) for name in self.names)
             self.seen.append(np.concatenate([x[:: 1 + x.size // LOOKED_AT] for x in entries]))
-            if self.done == self._tune:
+            if self.done == self.n_tune:
                 self._choose(sum(np.size(x) for x in point.values()), stats)
         return point, stats
 
     def _choose(self, n_values: int, stats: StatsType) -> None:
         """Choose how many iterations a draw has, and say so."""
         seen, self.seen = np.array(self.seen), []
-        time = memory(seen) if len(seen) >= FEWEST else 0.0
-        needed = ceil(min(MOST, time * ENOUGH / max(self._draws, DRAWS)))
-        self._make(max(1, min(needed, LARGEST // n_values)))
+        changes = len(seen) >= FEWEST and np.ptp(seen, axis=0).any()
+        needed = memory(seen) * ENOUGH / max(self.n_draws, DRAWS) if changes else 1
+        self.iterations = max(1, min(ceil(min(needed, MOST)), LARGEST // n_values))
         if self.iterations > 1:
             silent = next((x for x in stats if x.get(WARNING_STAT, x) is None), {})
             silent[WARNING_STAT] = notice_of(
                 "Draws follow each other slowly. From here on, each is the last of several "
                 f"iterations, {MOST} at most. thin=1 keeps each iteration"
             )
-
-    def _make(self, iterations: int) -> None:
-        """Make so many iterations for each draw after tuning, and tell the steps."""
-        self.iterations = iterations
-        for step in (self.gibbs, *self.gibbs.methods):
-            if isinstance(step, Step | GibbsStep):
-                step.expect(iterations * self._draws)

@@ -2,10 +2,21 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 from pymc.step_methods import BlockedStep
 
-from pymc_dapper import ConjugateStep, DapperStep, GibbsStep, InterweaveStep, sample
+from pymc_dapper import (
+    ConjugateStep,
+    CountStep,
+    DapperStep,
+    GibbsStep,
+    InterweaveStep,
+    SizeStep,
+    assign_steps,
+    present,
+    sample,
+)
 from pymc_dapper.records.long_memory import LongMemory
 from pymc_dapper.steps import gibbs, thinning
 from pymc_dapper.steps.stats import WARNING_STAT, WARNING_TYPE, warning_of
@@ -27,7 +38,7 @@ class Autoregression(BlockedStep):
 
     def __init__(self, vars, forgets_in, diverges_at=(), **options):
         self.vars, self.made, self.diverges_at = vars, 0, diverges_at
-        self.left = (forgets_in - 1) / (forgets_in + 1)
+        self.left = 1 - 2 / (forgets_in + 1)
 
     def setup_chain(self, rng, tune, draws):
         self.rng, self.made = rng, 0
@@ -142,6 +153,17 @@ def test_a_draw_of_a_large_model_is_not_made_longer(normal, monkeypatch):
     assert chosen(stepping(normal, 200), normal) == (1, None)
 
 
+def test_what_does_not_change_says_nothing(normal):
+    assert chosen(stepping(normal, np.inf), normal) == (1, None)
+
+
+def test_a_thousand_iterations_are_kept(normal):
+    step = stepping(normal, 3)
+    step.setup_chain(np.random.default_rng(1), 3000, KEPT)
+    chain_of(step, normal, 2999)
+    assert len(step.seen) == 999
+
+
 def test_other_variables_do_not_count(normal):
     """They take as long, and nobody looks at them."""
     a, b = normal.value_vars
@@ -160,7 +182,9 @@ def test_thinned_draws_have_as_many_effective_ones_as_expected(normal):
 
     assert memory_of(stepping(normal, 40)) < 10
     with edited(
-        ThinnedStep, "_choose", {"self._make(max(1, min(needed, LARGEST // n_values)))": "pass"}
+        ThinnedStep,
+        "_choose",
+        {"self.iterations = max(1, min(ceil(min(needed, MOST)), LARGEST // n_values))": "pass"},
     ):
         assert memory_of(stepping(normal, 40)) > 20
 
@@ -188,6 +212,44 @@ def test_another_chain_chooses_anew(normal):
     assert chosen(step, normal)[0] > 1
     step.setup_chain(np.random.default_rng(1), 10, 10)
     assert step.iterations == 1
+
+
+def test_a_chosen_number_goes_on_from_a_state(normal):
+    step = stepping(normal, 200)
+    number, _ = chosen(step, normal)
+    again = stepping(normal, 200)
+    again.setup_chain(np.random.default_rng(1), 3, 4)
+    again.sampling_state = step.sampling_state
+    assert number > 1
+    assert (again.iterations, again.done, again.n_draws) == (number, 1000, KEPT)
+
+
+COUNTED = {
+    "records": (0, lambda step: step._draws),
+    "counts": (1, lambda step: step.total_sweeps - TUNE),
+    "numbers of records": (2, lambda step: step.all_steps - TUNE),
+}
+
+
+@pytest.fixture(scope="module")
+def counting():
+    """Steps that look at a chain's end whether it was a good one."""
+    with evaluated_in_python(), pm.Model():
+        n = pm.DiscreteUniform("n", 0, 5)
+        x = pm.Bernoulli("x", 0.4, shape=5)
+        y = pm.Poisson("y", 3.0, shape=2)
+        pm.Normal("noisy_n", n, 1.5, observed=4.0)
+        pm.Normal("noisy_sum", pt.switch(present(n, 5), x, 0).sum(), 1.5, observed=2.0)
+        pm.Normal("noisy_y", y, 1.5, observed=[1.0, 2.0])
+        [size] = [s for s in assign_steps([x], progressbar=False) if isinstance(s, SizeStep)]
+        return [DapperStep([x]), CountStep([y]), size]
+
+
+@pytest.mark.parametrize("step", COUNTED)
+def test_steps_know_how_many_iterations_there_will_be(counting, step):
+    place, told = COUNTED[step]
+    begun(ThinnedStep(counting, ["n"], TIMES))
+    assert told(counting[place]) == TIMES * DRAWS
 
 
 @pytest.mark.parametrize(("thin", "last"), [(1, 200), (TIMES, TIMES * 200)])
