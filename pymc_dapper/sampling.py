@@ -271,7 +271,7 @@ def _tell_of_hierarchies(result: DataTree, model: pm.Model, checked: bool, recor
 
 
 def _in_turn(steps: list[BlockedStep], model: pm.Model, thin: int | None) -> ThinnedStep:
-    """Have steps taken in turn; chains are judged by what they move, but for records, if any."""
+    """Have steps taken in turn. Chains are judged by the parameters, or by records without any."""
     records = [x for s in steps if isinstance(s, DapperStep) for x in s.records_of_people()]
     moved = dict.fromkeys(x.name for step in steps for x in step.vars)
     of = {value.name: rv.name for rv, value in model.rvs_to_values.items()}
@@ -361,9 +361,10 @@ def sample(
         their own answers depend on them. PyMC's log says so. Asking for draws of the records,
         giving their start, or options of :class:`DapperStep` turns this off.
     thin : int, optional
-        Iterations of the steps for each draw. Chosen in tuning of 200 draws or more if not given:
-        as many as a chain needs for 200 effective draws of each variable that they move, other
-        than the records, 32 at most. PyMC's log says if there are several.
+        Iterations of these steps for each draw. By default, tuning of 200 draws or more chooses:
+        as many as a chain needs for 200 effective draws of each variable other than the records,
+        32 at most. PyMC's log says if there are several. Variables that PyMC moves by steps of its
+        own are moved once for each draw, and don't count.
     dapper : dict, optional
         Options of :class:`DapperStep`, such as ``{"track_records": True}``.
     nuts : dict, optional
@@ -404,7 +405,8 @@ def sample(
     draws = _checked(draws, thin, kwargs, model)
     var_names = _kept(var_names, checks.flag(keep_records, "keep_records"), model)
     dapper, nuts = checks.options(dapper, "dapper"), checks.options(nuts, "nuts")
-    nuts |= {x: kwargs.pop(x) for x in ("target_accept",) if x in kwargs}
+    if "target_accept" in kwargs:
+        nuts["target_accept"] = kwargs.pop("target_accept")
     shown = bool(kwargs.get("progressbar", True)) and not kwargs.get("quiet", False)
     own_mode = any(x.get("compile_kwargs") is not None for x in (kwargs, nuts))
     with progress(show=shown), building(own_mode=own_mode):

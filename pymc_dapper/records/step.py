@@ -463,7 +463,7 @@ class DapperStep(Step):
         elif drawn in POWERS and self._as_written is not None:
             as_written = self._as_written(records, parameters)
             self._check_digits(as_written, logp, refusals.ROUNDING * abs(as_written))
-        if drawn == 1 and self._draws >= SHORTEST_CHAIN:
+        if drawn == 1 and self._draws >= SHORTEST_CHAIN:  # tuning has chosen how many come
             self._long_memory = LongMemory(
                 self._reading,
                 self._sufficient_statistics(),

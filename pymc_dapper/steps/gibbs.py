@@ -107,11 +107,10 @@ class GibbsStep(CompoundStep):
                 raise TypeError(f"GibbsStep takes a list of steps, and {step!r} isn't one")
         super().__init__(steps)
         self._loops: dict[tuple[Any, ...], Iterations] = {}
-        self._draws = 0
-        self._begin(0)
+        self._begin(0, 0)
 
-    def _begin(self, n_iterations: int) -> None:
-        self._left, self._longest = n_iterations, FIRST_BLOCK
+    def _begin(self, tune: int, draws: int) -> None:
+        self._left, self._draws, self._longest = tune + draws, draws, FIRST_BLOCK
         self._seconds = float("inf")
         self._block: _Block | None = None
         self._at_most: int | None = None
@@ -122,8 +121,7 @@ class GibbsStep(CompoundStep):
             self.methods[0].setup_chain(rng, tune, draws)
         else:
             super().setup_chain(rng, tune, draws)
-        self._begin(tune + draws)
-        self._draws = draws
+        self._begin(tune, draws)
 
     def expect(self, draws: int) -> None:
         """Expect so many iterations after tuning."""

@@ -33,6 +33,8 @@ MOST, LARGEST = 32, 200_000
 """Iterations of a draw, and values that they move, at most."""
 LOOKED_AT = 100
 """Entries of a variable that are looked at, at most."""
+EVENTS = {"diverging", WARNING_STAT}
+"""Statistics that a draw has if one of its iterations had them."""
 
 
 @dataclass_state
@@ -100,8 +102,9 @@ class ThinnedStep(CompoundStep):
         for _ in range(self.iterations - 1 if self.done >= self.n_tune else 0):
             before = stats
             point, stats = self.gibbs.step(point)
-            for one, other in zip(stats, before, strict=True):
-                one |= {x: other[x] or one[x] for x in ("diverging", WARNING_STAT) if x in one}
+            for now, earlier in zip(stats, before, strict=True):
+                for event in EVENTS & now.keys():
+                    now[event] = earlier[event] or now[event]
         self.done += 1
         since = max(self.n_tune // 2, self.n_tune - DRAWS)
         if self.thin is None and since < self.done <= self.n_tune:

@@ -93,8 +93,7 @@ class CompiledCountSweep:
         SweepOutcome
             The counts after the sweep, and its statistics.
         """
-        values = by_variable(self.reading, counts)
-        takes = *values, *self.arguments(given)
+        takes = *by_variable(self.reading, counts), *self.arguments(given)
         *after, found, _ = self.update(rng, *(tuning or self._untuned), *takes)
         _, moved, n_able, log_density, gain = found[:5].tolist()
         return SweepOutcome(in_cells(after), moved, int(n_able), log_density, gain, found[5:])
