@@ -23,7 +23,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.errors import ReadingError
 from pymc_dapper.graphs.naming import describe
-from pymc_dapper.graphs.products import chosen_by_products
+from pymc_dapper.graphs.products import chosen_by_products, chosen_by_rows
 from pymc_dapper.graphs.rebuild import at_inputs, inline_symbolic_ops, rebuild, with_inputs
 
 
@@ -151,8 +151,9 @@ FEW_CATEGORIES = 16
 
 
 def _categorical(u: TensorVariable, p: TensorVariable) -> TensorVariable:
-    if (chosen := chosen_by_products(u, p)) is not None:
-        return chosen
+    for choose in (chosen_by_products, chosen_by_rows):
+        if (chosen := choose(u, p)) is not None:
+            return chosen
     n_categories = p.type.shape[-1]
     if n_categories is not None and n_categories <= FEW_CATEGORIES:
         return chosen_by(u, [p[..., k] for k in range(n_categories)])

@@ -157,6 +157,35 @@ class ChosenByProducts(Op):
         output_storage[0][0] = np.where((total > 0) & np.isfinite(total), chosen, -1)
 
 
+class ChosenByRows(Op):
+    """Categories chosen by uniform numbers, as the kernel `choose_by_rows` does it."""
+
+    __props__ = ()
+
+    def make_node(self, u: Variable, *inputs: Variable) -> Apply:
+        """Apply to uniform numbers, a table and a look-up."""
+        return Apply(self, [u, *inputs], [pt.tensor(dtype="int64", shape=u.type.shape)])
+
+    def perform(self, node: Apply, inputs: Any, output_storage: Any) -> None:
+        """Choose in NumPy, for all entries at once."""
+        u, table, indices, lengths = inputs
+        [rows] = rows_looked_up(len(u), indices, lengths, np.array([len(lengths)]))
+        cumulated = np.cumsum(table, axis=1)[rows]
+        output_storage[0][0] = ((u * cumulated[:, -1])[:, None] >= cumulated[:, :-1]).sum(axis=1)
+
+
+def chosen_by_rows(u: TensorVariable, p: TensorVariable) -> TensorVariable | None:
+    """Choose a category for each uniform number by a row of a table; None for other ``p``."""
+    lookup = read_lookup(p)
+    if lookup is None or None in (*p.type.shape, *lookup.lengths) or not lookup.indices:
+        return None
+    if any(x.type.shape != u.type.shape for x in lookup.indices):
+        return None
+    indices, lengths, _ = flat_lookups([lookup])
+    table = pt.cast(lookup.table, "float64").reshape((-1, p.type.shape[-1]))
+    return ChosenByRows()(u, table, indices, lengths)
+
+
 def chosen_by_products(u: TensorVariable, p: TensorVariable) -> TensorVariable | None:
     """Choose a category for each uniform number by products of tables; None for other ``p``.
 

@@ -144,3 +144,40 @@ def choose_by_products(
                 at += u[i] * total >= products[c]
             chosen[i] = at if 0 < total < np.inf else -1
     return chosen
+
+
+@njit
+def choose_by_rows(
+    u: np.ndarray, table: np.ndarray, indices: np.ndarray, lengths: np.ndarray
+) -> np.ndarray:
+    """Choose a category for each uniform number, in proportion to a row of a table.
+
+    Parameters
+    ----------
+    u : ndarray of float64, shape (n,)
+        Uniform numbers.
+    table : ndarray of float64, shape (number of rows, number of categories)
+        The weights.
+    indices, lengths : ndarray of int64
+        See :func:`look_up`.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        0 where the weights aren't numbers.
+    """
+    n, last, cumulated = len(u), table.shape[1] - 1, table.copy()
+    for row in cumulated:
+        for c in range(last):
+            row[c + 1] += row[c]
+    chosen = np.empty(n, np.int64)
+    for start in range(0, n, AT_A_TIME):
+        rows = np.zeros(min(AT_A_TIME, n - start), np.int64)
+        look_up(rows, indices, lengths, 0, len(lengths), n, start)
+        for i in range(len(rows)):
+            row, at = rows[i], int64(0)
+            bound = u[start + i] * cumulated[row, last]
+            for c in range(last):  # branch-free
+                at += bound >= cumulated[row, c]
+            chosen[start + i] = at
+    return chosen

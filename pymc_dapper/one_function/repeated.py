@@ -20,6 +20,9 @@ from pytensor.graph import Apply, Constant, FunctionGraph, Op, Variable, graph_i
 from pytensor.graph.fg import AbstractFunctionGraph, FrozenFunctionGraph
 from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.scalar.basic import ScalarType
+from pytensor.tensor.elemwise import DimShuffle
+from pytensor.tensor.shape import Reshape
+from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import DenseTensorType
 
 FUNCTION, CALL, NUMBER = 8.0, 0.5, 0.1
@@ -71,7 +74,8 @@ class CallParts(GraphRewriter):
         part_of, new = cache(self._part), dict[Variable, Variable]()
         for step in steps_of(fgraph):
             if isinstance(step, Call):
-                call = part_of(step.graph).make_node(*(new.get(x, x) for x in step.inputs))
+                inputs = [new.get(x, x) for x in step.inputs]
+                call = Apply(part_of(step.graph), inputs, [x.type() for x in step.outputs])
                 pairs = list(zip(step.outputs, call.outputs, strict=True))
                 new |= pairs
                 fgraph.replace_all(pairs, reason="call_parts")
@@ -111,7 +115,8 @@ def steps_of(graph: AbstractFunctionGraph) -> Sequence[Step]:
 
 
 def _cost(node: Apply) -> float:
-    return 1.0 if any(x.type.ndim for x in node.outputs) else NUMBER
+    moves = isinstance(node.op, Reshape | DimShuffle | Subtensor)
+    return 1.0 if any(x.type.ndim for x in node.outputs) and not moves else NUMBER
 
 
 def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
@@ -131,7 +136,7 @@ def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
             continue  # what it makes counts as the graph's inputs do: draws are alike, in any order
         own = kinds.setdefault((node.op, *map(kind, node.inputs)), len(kinds))
         for k, x in enumerate(node.outputs):
-            of[x] = kinds.setdefault((own, k, x.type), len(kinds))
+            of[x] = kinds.setdefault((own, k, _of_any_length(x)), len(kinds))
         groups[own].append(node)
     place = {node: k for k, node in enumerate(nodes)}
     return iter(sorted(groups.values(), key=lambda group: -place[group[-1]]))
@@ -139,11 +144,25 @@ def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
 
 def _kind_of_input(x: Variable) -> Any:
     if not isinstance(x, Constant):
-        return x.type
+        return _of_any_length(x)
     data = np.asarray(x.data)
     if data.ndim and (data.dtype.kind == "f" or data.size > IN_SOURCE):
-        return "constant", x.type
+        return "constant", _of_any_length(x)
     return "constant", x.type, data.tobytes()
+
+
+def _of_any_length(x: Variable) -> Any:
+    if not isinstance(x.type, DenseTensorType):
+        return x.type
+    return x.type.clone(shape=[1 if n == 1 else None for n in x.type.shape])
+
+
+def _common_type(x: Alike) -> Any:
+    first = x[0].type
+    if not isinstance(first, DenseTensorType):
+        return first
+    lengths = zip(*(each.type.shape for each in x), strict=True)
+    return first.clone(shape=[n[0] if len(set(n)) == 1 else None for n in lengths])
 
 
 def _is_number(x: Variable) -> bool:
@@ -204,10 +223,10 @@ class _Order:
                 if x not in new and _same_known(x):
                     new[x] = x[0]
                 elif x not in new:
-                    new[x] = x[0].type()
+                    new[x] = _common_type(x)()
                     taken.append(x)
                 inputs.append(new[x])
-            node = Apply(alike[0].op, inputs, [x.type() for x in alike[0].outputs])
+            node = Apply(alike[0].op, inputs, [_common_type(x)() for x in _outputs(alike)])
             new |= zip(_outputs(alike), node.outputs, strict=True)
         part = {node: k for alike in parts for k, node in enumerate(alike)}
         given = [x for alike in parts for x in _outputs(alike) if self._is_used_outside(x, part)]

@@ -23,6 +23,9 @@ those of one row of a table in a loop over its rows."""
 FREE = 4
 """An entry of this weight at most is worked out again rather than stored."""
 NOTHING = Term("0")
+REFERRED = 1_000
+"""A constant array with at most this number of entries isn't filled in each call. So functions get
+all short constants as the same type of array, and are compiled for one type."""
 DEEPEST = 30
 """An entry is computed through at most this number of arrays; then one of them is stored."""
 
@@ -264,10 +267,16 @@ def in_memory(code: Code, name: str, dtype: str, shape: Sequence[Length]) -> Val
 def constant(code: Code, data: np.ndarray) -> Value:
     """Write a constant as numbers in the source; longer arrays are referred to."""
     dtype = data.dtype.name
+    def stored() -> str:
+        kept = np.ascontiguousarray(data)
+        return code.refer("c", kept, cache_key_for_constant(kept))
+
     if data.size and (data == data.flat[0]).all() and not _negative_zero(data):
         only = Term(literal(data.flat[0]))
         uniform = Value(code, dtype, data.shape, lambda index: only)
         uniform.is_copied = True
+        if data.ndim and data.size <= REFERRED:
+            uniform._stored = stored  # type: ignore[method-assign]
         return uniform
 
     def entry(index: Index) -> Term:
@@ -276,10 +285,6 @@ def constant(code: Code, data: np.ndarray) -> Value:
         if in_order:  # they needn't be stored
             return converted(code, number_of(code, index, data.shape), "int64", dtype)
         return read(code, stored(), index)
-
-    def stored() -> str:
-        kept = np.ascontiguousarray(data)
-        return code.refer("c", kept, cache_key_for_constant(kept))
 
     in_order = data.dtype.kind in "iu" and np.array_equal(data.ravel(), np.arange(data.size))
     value = Value(code, dtype, data.shape, entry)
