@@ -1,9 +1,12 @@
 """Parts of a graph that are alike: rewritten, written and compiled once, and called for each.
 
 Ten columns of a data set with priors of the same form are the same operations ten times, on
-different arrays. Parts are found from their last operations: equal operations on equally made
-arrays, from graph inputs of the same types. From there they grow upwards, as long as their
-operations belong to one part only, and none of their inputs depends on their outputs.
+different arrays. The lengths of axes may differ, as columns have different numbers of categories:
+the part's function takes any. Only an axis of length one is another kind, as it is broadcast.
+
+Parts are found from their last operations: equal operations on equally made arrays, from graph
+inputs of the same types. From there they grow upwards, as long as their operations belong to one
+part only, and none of their inputs depends on their outputs.
 """
 
 from collections import defaultdict
@@ -26,8 +29,9 @@ from pytensor.tensor.subtensor import Subtensor
 from pytensor.tensor.type import DenseTensorType
 
 FUNCTION, CALL, NUMBER = 8.0, 0.5, 0.1
-"""Costs for numba of a function, of a call of it, and of an operation without a loop, if others
-cost 1."""
+"""Costs for numba of a function, of a call of it, and of an operation that makes no loop of its
+own, if others cost 1: one of numbers, or one that takes entries from elsewhere."""
+TAKE_ENTRIES = (Reshape, DimShuffle, Subtensor)
 IN_SOURCE = 16
 """Integer constants with at most this number of entries distinguish parts: shapes, axes."""
 
@@ -115,8 +119,8 @@ def steps_of(graph: AbstractFunctionGraph) -> Sequence[Step]:
 
 
 def _cost(node: Apply) -> float:
-    moves = isinstance(node.op, Reshape | DimShuffle | Subtensor)
-    return 1.0 if any(x.type.ndim for x in node.outputs) and not moves else NUMBER
+    loops = any(x.type.ndim for x in node.outputs) and not isinstance(node.op, TAKE_ENTRIES)
+    return 1.0 if loops else NUMBER
 
 
 def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
@@ -152,12 +156,14 @@ def _kind_of_input(x: Variable) -> Any:
 
 
 def _of_any_length(x: Variable) -> Any:
+    """Return a variable's type without the lengths of its axes, but for those of length one."""
     if not isinstance(x.type, DenseTensorType):
         return x.type
     return x.type.clone(shape=[1 if n == 1 else None for n in x.type.shape])
 
 
 def _common_type(x: Alike) -> Any:
+    """Return the type of variables that correspond: with the lengths that all of them have."""
     first = x[0].type
     if not isinstance(first, DenseTensorType):
         return first

@@ -267,6 +267,7 @@ def in_memory(code: Code, name: str, dtype: str, shape: Sequence[Length]) -> Val
 def constant(code: Code, data: np.ndarray) -> Value:
     """Write a constant as numbers in the source; longer arrays are referred to."""
     dtype = data.dtype.name
+
     def stored() -> str:
         kept = np.ascontiguousarray(data)
         return code.refer("c", kept, cache_key_for_constant(kept))

@@ -121,14 +121,17 @@ def _array(code: Code, x: Variable, name: str) -> Value:
 
 
 def _check_shapes(code: Code, graph: AbstractFunctionGraph, names: Sequence[str]) -> None:
-    """Refuse inputs of other shapes than their types have. Parts check what is handed to them."""
+    """Refuse inputs of other shapes than their types have. Parts check the lengths they know."""
     wrong = [
         f"({name}.shape[{k}] != {n})"
         for x, name in zip(graph.inputs, names, strict=True)
         if isinstance(x.type, DenseTensorType)
-        and not all(isinstance(step.op, Part) for step, _ in graph.clients.get(x, ()))
         for k, n in enumerate(x.type.shape)
         if n is not None
+        and not all(
+            isinstance(step.op, Part) and step.op.graph.inputs[at].type.shape[k] == n
+            for step, at in graph.clients.get(x, ())
+        )
     ]
     if wrong:
         code.add(f"if {' | '.join(wrong)}: raise ValueError('an input has another shape')")

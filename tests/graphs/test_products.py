@@ -8,7 +8,14 @@ from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.elemwise import Elemwise
 
 from pymc_dapper.graphs.noise import with_randomness
-from pymc_dapper.graphs.products import ChosenByProducts, joined, lookups_of, rows_looked_up
+from pymc_dapper.graphs.products import (
+    ChosenByProducts,
+    ChosenByRows,
+    chosen_by_rows,
+    joined,
+    lookups_of,
+    rows_looked_up,
+)
 from tests.kernels.test_products import AXES, INDICES, LENGTHS
 
 N = 40
@@ -33,14 +40,24 @@ def divided_by_a_total_with_an_axis():
     return products / products.sum(axis=1)[:, None]
 
 
-@pytest.mark.parametrize("write", [three_tables, divided_by_a_total_with_an_axis])
-def test_draws_by_products_have_the_probabilities_of_the_model(write):
+def rows_of_one_table():
+    return pt.special.softmax(table("w", 2, 4, 3), axis=-1)[FIRST, SECOND]
+
+
+WRITTEN = {
+    three_tables: ChosenByProducts,
+    divided_by_a_total_with_an_axis: ChosenByProducts,
+    rows_of_one_table: ChosenByRows,
+}
+
+
+@pytest.mark.parametrize(("write", "by"), WRITTEN.items())
+def test_draws_by_tables_have_the_probabilities_of_the_model(write, by):
     """At uniform numbers that lie evenly; each category's share is off by 2 of them at most."""
     p = write()
-    assert lookups_of(p, (N,))
     randomness, [drawn] = with_randomness([pm.Categorical.dist(p, shape=N)])
     ops = [node.op for node in io_toposort([], [drawn])]
-    assert sum(isinstance(op, ChosenByProducts) for op in ops) == 1
+    assert sum(isinstance(op, by) for op in ops) == 1
     [u] = randomness.inputs
     tables = [x for x in pm.pytensorf.inputvars([drawn]) if x is not u]
     rng = np.random.default_rng(1)
@@ -70,6 +87,21 @@ OTHERS = {
 @pytest.mark.parametrize("write", OTHERS.values(), ids=OTHERS)
 def test_other_probabilities_are_left_to_other_rules(write):
     assert lookups_of(write(), (N,)) == []
+
+
+NO_ROWS = {
+    "the same for all": lambda: table("u", 3),
+    "a matrix of indices": lambda: table("v", 2, 3)[FIRST.reshape(4, 10)],
+    "rows by a slice": lambda: table("v", N + 1, 3)[1:],
+    "unknown number of rows": lambda: table("v", None, 3)[FIRST],
+    "unknown number of categories": lambda: table("v", 2, None)[FIRST],
+    "one row for all": lambda: table("v", 2, 3)[pt.zeros(1, dtype="int64")],
+}
+
+
+@pytest.mark.parametrize("write", NO_ROWS.values(), ids=NO_ROWS)
+def test_other_probabilities_are_not_rows_of_a_table(write):
+    assert chosen_by_rows(pt.vector("u", shape=(N,)), write()) is None
 
 
 def test_a_function_that_all_tables_are_of_is_applied_once():

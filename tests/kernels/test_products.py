@@ -89,3 +89,44 @@ def test_an_index_out_of_range_is_refused(axis, value):
     indices[axis, 3] = value
     with pytest.raises(IndexError, match="out of range"):
         chosen(in_python(kernels.choose_by_products), 0.5, indices=indices)
+
+
+def chosen_by_rows(kernel, u, indices=INDICES[1:]):
+    """Choose by the rows of the third table alone."""
+    u = np.ravel(u)
+    every = np.tile(indices, len(u)).ravel()
+    table = TABLES[2].reshape(-1, SIZE)
+    return kernel(np.repeat(u, 5), table, every, LENGTHS[1:]).reshape(len(u), 5)
+
+
+def test_categories_are_chosen_by_rows_of_a_table():
+    """With 3,000 numbers at a time, entries are looked up in several turns."""
+    n, p = 600, TABLES[2][tuple(INDICES[1:])]
+    u, p = (np.arange(n) + 0.5) / n, p / p.sum(axis=1, keepdims=True)
+
+    def far_off():
+        found = chosen_by_rows(in_python(kernels.choose_by_rows), u)
+        return np.abs(np.stack([(found == c).mean(axis=0) for c in range(SIZE)], axis=1) - p).max()
+
+    assert far_off() <= 2 / n
+    for line, fault in {
+        "row[c + 1] += row[c]": "row[c + 1] *= row[c]",
+        "bound = u[start + i] * cumulated[row, last]": "bound = u[start + i]",
+        "row, at = rows[i], int64(0)": "row, at = rows[0], int64(0)",
+    }.items():
+        with edited(kernels, "choose_by_rows", {line: fault}):
+            assert far_off() > 0.01
+
+
+def test_choosing_leaves_the_table_as_it_is():
+    before = TABLES[2].copy()
+    chosen_by_rows(in_python(kernels.choose_by_rows), 0.5)
+    np.testing.assert_array_equal(TABLES[2], before)
+
+
+@pytest.mark.parametrize(("axis", "value"), [(0, 2), (0, -3), (1, 4), (1, -5)])
+def test_a_row_out_of_range_is_refused(axis, value):
+    indices = INDICES[1:].copy()
+    indices[axis, 3] = value
+    with pytest.raises(IndexError, match="out of range"):
+        chosen_by_rows(in_python(kernels.choose_by_rows), 0.5, indices)

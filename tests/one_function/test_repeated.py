@@ -15,17 +15,21 @@ from pymc_dapper.one_function.linker import ONE_FUNCTION, _rewrite, call_parts
 from pymc_dapper.one_function.repeated import Call, CallParts, Part, steps_of
 from tests.one_function.graphs_to_write import values_of, written
 
+EQUAL, UNEQUAL = (5,) * 9, (5, 3, 8, 2, 5, 4, 7, 6, 9)
+"""Numbers of categories."""
 
-def tables(n_columns, n_records=30):
+
+def tables(n_columns, n_records=30, sizes=EQUAL):
     """Write columns drawn by tables of their own, where all draws are possible, and pair counts.
 
     Each draw waits for what is found out of all tables.
     """
     rng = np.random.default_rng(1)
-    scores = [pt.matrix(f"scores{k}", shape=(3, 5)) for k in range(n_columns)]
+    scores = [pt.matrix(f"scores{k}", shape=(3, sizes[k])) for k in range(n_columns)]
     uniforms = [pt.vector(f"u{k}", shape=(n_records,)) for k in range(n_columns)]
     group = pt.vector("group", dtype="int64", shape=(n_records,))
-    rows = [pt.special.softmax(x, axis=-1)[group] for x in scores]
+    weights = [pt.exp(x) for x in scores]
+    rows = [(w / w.sum(axis=-1, keepdims=True))[group] for w in weights]
     possible = pt.all([(p >= 0).all() for p in rows])
     drawn = [
         pt.switch(possible, (u[:, None] > pt.cumsum(p, axis=1)).sum(axis=1), -1)
@@ -55,14 +59,18 @@ def text_of(inputs, outputs):
     return written(graph)
 
 
-def test_inputs_of_another_shape_are_refused_where_parts_take_them():
+@pytest.mark.parametrize("sizes", [EQUAL, UNEQUAL], ids=["equal", "unequal"])
+def test_inputs_of_another_shape_are_refused_where_parts_take_them(sizes):
     """A part checks what only parts take; whatever else is used is checked at the start."""
-    inputs, outputs, given = tables(4)
+    inputs, outputs, given = tables(4, sizes=sizes)
     text = text_of(inputs, outputs)
-    assert "scores0.shape" not in text.source
+    assert ("x0.shape[1] != 5" in text.source) is (sizes is UNEQUAL)
     for x in inputs:
         with pytest.raises(ValueError, match="another shape"):
             values_of(text, inputs, given | {x.name: given[x.name][:-1]})
+        if x.name.startswith("scores"):
+            with pytest.raises(ValueError, match="another shape"):
+                values_of(text, inputs, given | {x.name: given[x.name][:, :-1]})
 
 
 def test_a_rewritten_part_may_need_less_than_it_is_handed():
@@ -86,8 +94,9 @@ def as_it_is(graph):
     """Rewrite nothing."""
 
 
-def test_source_is_as_long_as_there_are_kinds():
-    texts = [text_of(*tables(n)[:2]) for n in (4, 8)]
+@pytest.mark.parametrize("sizes", [EQUAL, UNEQUAL], ids=["equal", "unequal"])
+def test_source_is_as_long_as_there_are_kinds(sizes):
+    texts = [text_of(*tables(n, sizes=sizes)[:2]) for n in (4, 8)]
     inner = [[x for x in text.names if x.startswith("r")] for text in texts]
     assert 0 < len(inner[0]) == len(inner[1])
     few, many = (text.source.count("\n") for text in texts)
@@ -95,9 +104,10 @@ def test_source_is_as_long_as_there_are_kinds():
     assert many - few < 4 * 8 + 4 * calls
 
 
+@pytest.mark.parametrize("sizes", [EQUAL, UNEQUAL], ids=["equal", "unequal"])
 @pytest.mark.parametrize("n_columns", [4, 7])
-def test_values_are_those_of_the_graph(n_columns):
-    inputs, outputs, given = tables(n_columns)
+def test_values_are_those_of_the_graph(n_columns, sizes):
+    inputs, outputs, given = tables(n_columns, sizes=sizes)
     text = text_of(inputs, outputs)
     function = pytensor.function(inputs, outputs, mode="FAST_COMPILE")
     theirs = function(*[given[x.name] for x in inputs])
@@ -106,8 +116,9 @@ def test_values_are_those_of_the_graph(n_columns):
 
 
 @pytest.mark.long
-def test_compiled_values_are_those_of_the_graph():
-    inputs, outputs, given = tables(5)
+@pytest.mark.parametrize("sizes", [EQUAL, UNEQUAL], ids=["equal", "unequal"])
+def test_compiled_values_are_those_of_the_graph(sizes):
+    inputs, outputs, given = tables(5, sizes=sizes)
     values = [given[x.name] for x in inputs]
     mine = pytensor.function(inputs, outputs, mode=ONE_FUNCTION)(*values)
     theirs = pytensor.function(inputs, outputs, mode="FAST_COMPILE")(*values)
@@ -152,6 +163,27 @@ def test_other_constants_and_axes_are_other_parts():
         np.testing.assert_allclose(mine, their, rtol=1e-12)
     # What all twelve do, then sums over rows, and over columns.
     assert len({step.graph for step in calls}) == 3
+
+
+def test_an_axis_of_length_one_is_another_kind():
+    """It is broadcast. Unequal axes are of one kind."""
+    lengths = [1, 4, 1, 6, 5, 1]
+    xs = [pt.tensor(f"x{k}", shape=(4, n, 3)) for k, n in enumerate(lengths)]
+    y = pt.tensor("y", shape=(4, None, 1))
+    outputs = [(pt.exp(x) * pt.cos(x) + pt.sin(x) * pt.exp(-x)).cumsum(axis=0) * y for x in xs]
+    calls = [step for step in steps_of(graph_of([*xs, y], outputs)) if isinstance(step, Call)]
+    assert len(calls) == len(xs)
+    of = {step.inputs[0].name: step.graph for step in calls}
+    assert len({of[f"x{k}"] for k, n in enumerate(lengths) if n == 1}) == 1
+    assert len({of[f"x{k}"] for k, n in enumerate(lengths) if n > 1}) == 1
+    assert of["x0"] is not of["x1"]
+
+
+def test_operations_that_take_entries_make_no_parts():
+    """They are written where the entries are read, and no function is called for them."""
+    xs = [pt.matrix(f"x{k}", shape=(3, k + 2)) for k in range(40)]
+    graph = graph_of(xs, [pt.concatenate([x.flatten() for x in xs])])
+    assert not any(isinstance(step, Call) for step in steps_of(graph))
 
 
 def test_parts_that_draw_are_alike_whichever_draws_first():

@@ -75,6 +75,17 @@ def test_constants_are_numbers_or_names():
     np.testing.assert_array_equal(kept, np.arange(100.0))
 
 
+def test_a_short_constant_that_is_needed_as_an_array_is_referred_to():
+    """So functions are compiled for one type of array, whether its numbers are equal or not."""
+    for numbers in (np.full(7, 2.0), np.arange(7.0) ** 2):
+        code = Code()
+        assert code.names[constant(code, numbers).store()] is not None
+        assert code.lines == []
+    code = Code()
+    assert constant(code, np.full(100_000, 2.0)).store() not in code.names
+    assert len(code.lines) == 3  # filled, in a loop
+
+
 def test_joined_arrays_are_looked_up_where_they_are():
     code = Code()
     first, second = (in_memory(code, name, "float64", (2,)) for name in "ab")
