@@ -313,17 +313,22 @@ def pairs_in_turn(n=2000, d=10, scale=10.0):
     return pmd.microdata.regressions(pmd.Release(queries), n=n)
 
 
-def classes_of_columns(n=2000, scale=8.0):
+def classes_of_columns(n=2000, scale=8.0, sizes=UNEVEN[:5], classes=4):
     """Five columns by `latent_classes` of four classes, from all pairs."""
     rng = np.random.default_rng(25)
-    sizes, group = UNEVEN[:5], rng.integers(3, size=n)
+    group = rng.integers(3, size=n)
     tables = [rng.dirichlet(np.ones(k), size=3) for k in sizes]
     data = [(rng.random((n, 1)) > table.cumsum(axis=1)[group, :-1]).sum(axis=1) for table in tables]
     noise, queries = pmd.GaussianMechanism(scale), []
-    for a, b in combinations(range(5), 2):
+    for a, b in combinations(range(len(sizes)), 2):
         table = counted_in([data[a], data[b]], [sizes[a], sizes[b]])
         queries.append(pmd.Query(f"{a}{b}", noisy(table, scale, rng), noise, (f"x{a}", f"x{b}")))
-    return pmd.microdata.latent_classes(pmd.Release(queries), n=n, classes=4)
+    return pmd.microdata.latent_classes(pmd.Release(queries), n=n, classes=classes)
+
+
+def classes_of_ten_columns():
+    """Ten columns of two to sixteen categories in the same way, by eight classes."""
+    return classes_of_columns(5000, 20.0, [5, 7, 16, 7, 14, 6, 5, 2, 5, 3], 8)
 
 
 def rounded_and_suppressed(n=800):
@@ -355,7 +360,7 @@ UNTUNED = {
         regression_on_four, sums_by_region, zero_inflated, heavy_tails, chain_of_answers,
         conditional_tables, six_symptoms, rates_of_areas, answers_by_age, two_way, incomes,
         abilities, rows_of_a_table, uneven_columns, graphical_columns, rounded_and_suppressed,
-        pairs_in_turn, classes_of_columns,
+        pairs_in_turn, classes_of_columns, classes_of_ten_columns,
     )
 }  # fmt: skip
 
