@@ -78,12 +78,10 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     releases = list(find_releases(view, values))
     found = [*releases, *find_equalities(view, values)] if releases else []
     draws = _prior_draws(model, [x.statistic for x in found], values) if releases else []
-    known = [
-        KnownValues(
-            f"'{x.name}' {'was released' if x.noise else 'tells'}", drawn, x.known, not x.noise
-        )
-        for x, drawn in zip(found, draws, strict=True)
-    ]
+    known = []
+    for x, drawn in zip(found, draws, strict=True):
+        what = f"'{x.name}' {'was released' if x.noise else 'tells'}"
+        known.append(KnownValues(what, drawn, x.known, not x.noise))
     released, exact = known[: len(releases)], known[len(releases) :]
     comparisons, laws = [], cache(NoiseLaw)
     for k, release in enumerate(found[: len(releases)]):

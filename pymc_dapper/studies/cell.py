@@ -142,11 +142,8 @@ class _Run:
         watch = _Watch(runner.timeout, self._stride())
         idata = self._sample(prepared, names, watch)
         sample_seconds = watch.seconds()
-        numbers = {
-            **_sampler_numbers(idata, model, prepared),
-            "build_seconds": build_seconds,
-            "sample_seconds": sample_seconds,
-        }
+        numbers = _sampler_numbers(idata, model, prepared)
+        numbers |= {"build_seconds": build_seconds, "sample_seconds": sample_seconds}
         self.stage = "summarise"
         missing = {}
         if runner.missing_information:

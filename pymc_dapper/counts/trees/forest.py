@@ -430,11 +430,9 @@ class Forest:
         numbers, counts, roots = self.draw_above(solved, draws, own, given)
         yield numbers, counts
         named = list(self._named())
+        of_parts = zip(self._parts(), roots, named, others, strict=True)
         tasks = (
-            (part, solved.drop, root, chosen, rng)
-            for part, root, (chosen, _), rng in zip(
-                self._parts(), roots, named, others, strict=True
-            )
+            (part, solved.drop, root, chosen, rng) for part, root, (chosen, _), rng in of_parts
         )
         for (_, numbers), part in zip(named, in_order(executor, draws_of, tasks), strict=True):
             yield numbers, part

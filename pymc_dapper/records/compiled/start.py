@@ -301,12 +301,8 @@ def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:
             continue
         terms = (terms_of(factor.name, x) for x in as_terms(role, walk, factor.log_density))
         found += [each for each in terms if len(each.linear) == 1]
-    is_whole = np.concatenate(
-        [
-            np.full(int(np.prod(x.type.shape)), np.dtype(x.dtype).kind in "iub")
-            for x in [*totals, pt.zeros(0, dtype="int64")]
-        ]
-    )
+    kinds = [np.dtype(x.dtype).kind in "iub" for x in totals]
+    is_whole = np.repeat(kinds, [int(np.prod(x.type.shape)) for x in totals])
     whole = [bool(np.all(is_whole[next(iter(x.linear.values())).indices])) for x in found]
     return found, whole
 
