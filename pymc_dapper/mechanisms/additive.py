@@ -120,9 +120,8 @@ class AdditiveNoise(PublishedByRules):
         shapes = [x.type.shape if isinstance(x, Variable) else np.shape(x) for x in parameters]
         scale = max(shapes, key=len) if self.unknown else np.broadcast_shapes(*shapes)
         pairs = zip(reversed(scale), reversed(shape), strict=False)
-        if len(scale) > len(shape) or any(
-            k not in (None, 1, n) and n is not None for k, n in pairs
-        ):
+        fit = all(k in (None, 1, n) or n is None for k, n in pairs)
+        if len(scale) > len(shape) or not fit:
             raise ValueError(
                 f"the noise scale of {type(self).__name__} has shape {scale}, which doesn't fit a "
                 f"statistic of shape {shape}: give one scale for all entries, or one for each entry"

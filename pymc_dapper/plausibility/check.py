@@ -225,9 +225,8 @@ class _Comparison:
         if not all(np.array_equal(x, y) for x, y in zip(ranges, others, strict=True)):
             return
         drop, drop_of_other = (x._noise.drop(2 * deviations) for x in (self, other))
-        same_noise = np.allclose(deviations, of_other, rtol=1e-9) and np.allclose(
-            drop, drop_of_other, rtol=1e-9
-        )
+        same_noise = np.allclose(deviations, of_other, rtol=1e-9)
+        same_noise &= np.allclose(drop, drop_of_other, rtol=1e-9)
         statistics = self.release.statistic, other.release.statistic
         if same_noise and is_same(*statistics, (self._draws, other._draws)):
             names = self.release.name, other.release.name

@@ -101,9 +101,8 @@ def read_release(
         known([name], there, "values: there is no column")
         array = array_of(name)
         released = _numbers(name, array)
-        mechanism = _mechanism(
-            name, wanted, noise, scale, partial(_scales, name, array, there, array_of)
-        )
+        look_up = partial(_scales, name, array, there, array_of)
+        mechanism = _mechanism(name, wanted, noise, scale, look_up)
         empty = np.argwhere(np.isnan(released)).tolist()
         if empty and not mechanism.suppresses:
             raise ValueError(

@@ -70,9 +70,8 @@ class DownwardMessage(NamedTuple):
 
 def said_of(messages: Messages, values: np.ndarray, i: int) -> DownwardMessage:
     """Return the part of ``values`` that belongs to a node, with the least count of its window."""
-    return DownwardMessage(
-        int(messages.lowest[i]), values[messages.starts[i] :][: messages.widths[i]]
-    )
+    own = values[messages.starts[i] :][: messages.widths[i]]
+    return DownwardMessage(int(messages.lowest[i]), own)
 
 
 class Asked(NamedTuple):

@@ -67,10 +67,8 @@ def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[Ji
     start = pt.concatenate([*present, *logs])
     theta = start.type("theta")
     proposed = (*reading.proposed, *reading.proposed_numbers)
-    [log_density] = rebuild(
-        [reading.log_density],
-        dict(zip(proposed, _unravel(theta, reading), strict=True)),
-    )
+    at_theta = dict(zip(proposed, _unravel(theta, reading), strict=True))
+    [log_density] = rebuild([reading.log_density], at_theta)
     if reading.numbers:  # maps log(n + u) to n + u
         log_density = log_density + theta[-len(reading.numbers) :].sum()
     log_density = impossible_if_invalid(log_density) + reading.log_volume(theta, pt)
@@ -177,9 +175,8 @@ class CompiledMoves(NamedTuple):
             return []
         of_records = [x.type.shape[0] for x in self.reading.uniforms]
         *vectors, factor = fit
-        drawn = tuple(
-            f"{part} {id(self.move)}" for part in ("uniforms", "normals", "angles", "path")
-        )
+        parts = ("uniforms", "normals", "angles", "path")
+        drawn = tuple(f"{part} {id(self.move)}" for part in parts)
         numbers = (sum(of_records), n_moves * (2 * self.dim + NORMALS), n_moves * MAX_SHRINKS)
         takes = (*self.given.names, *self.given.data.values, *drawn[: len(of_records)], *vectors)
         takes = (*takes, factor.ravel(), *drawn[1:3])

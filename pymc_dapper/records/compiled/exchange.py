@@ -65,9 +65,8 @@ def compile_exchange(
 
     The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
-    proposed, drawn, updated, outcome = exchange_graph(
-        reading, exchange, numba_mode(options.get("mode"))
-    )
+    mode = numba_mode(options.get("mode"))
+    proposed, drawn, updated, outcome = exchange_graph(reading, exchange, mode)
     given = [*reading.records, *reading.parameters, *reading.data.values()]
     function = JitFunction(
         [*reading.randomness.inputs, *drawn, *given],
