@@ -65,11 +65,9 @@ class Prior:
             low, high = np.min(self.lowest), np.max(self.highest)
             limits = ", each within its own limits" if self.each_cell else ""
             return f"real numbers, {shape} from {low:g} to {high:g}{limits}"
-        counts = (
-            "counts, flat on 0, 1, 2 and so on"
-            if (self.lowest, self.highest) == (0, LARGEST)
-            else f"counts, {shape} on {self.lowest}, ..., {self.highest}"
-        )
+        counts = f"counts, {shape} on {self.lowest}, ..., {self.highest}"
+        if (self.lowest, self.highest) == (0, LARGEST):
+            counts = "counts, flat on 0, 1, 2 and so on"
         return f"{counts}, given what is known of sums" if total else counts
 
 

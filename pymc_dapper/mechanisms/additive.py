@@ -338,11 +338,8 @@ class AdditiveNoise(PublishedByRules):
         gap = 1 - float(np.asarray(hidden.high.value).flat[0]) - self._discrete
         log_p = np.max(self._log_below(as_tensor(gap), 0.0).eval(mode="FAST_COMPILE"))
         delta = -np.expm1(k * np.log1p(-np.exp(log_p)))
-        return ApproxDP(
-            spent.epsilon,
-            float(delta) + getattr(spent, "delta", 0.0),
-            neighbours=spent.neighbours,
-        )
+        total = float(delta) + getattr(spent, "delta", 0.0)
+        return ApproxDP(spent.epsilon, total, neighbours=spent.neighbours)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

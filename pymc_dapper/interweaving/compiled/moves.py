@@ -83,22 +83,11 @@ def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[Ji
     moved = _unravel(path[-1], reading)
     records = rebuild(reading.moved_records, dict(zip(proposed, moved, strict=True)))
     parameters, numbers = moved[: len(reading.parameters)], moved[len(reading.proposed) :]
-    function = JitFunction(
-        [
-            *reading.parameters,
-            *reading.numbers,
-            *reading.records,
-            *reading.given,
-            *reading.data.values(),
-            *reading.uniforms,
-            *([fractions] if reading.numbers else []),
-            *fit,
-            *variates,
-        ],
-        [*parameters, *numbers, *records, path, outcome],
-        model=reading.model,
-        compile_kwargs=options,
-    )
+    inputs = [*reading.parameters, *reading.numbers, *reading.records, *reading.given]
+    inputs += [*reading.data.values(), *reading.uniforms]
+    inputs += [fractions] if reading.numbers else []
+    outputs = [*parameters, *numbers, *records, path, outcome]
+    function = JitFunction([*inputs, *fit, *variates], outputs, reading.model, options)
     set_up = FunctionGraph(outputs=[movable, *reading.moved_records], clone=True)
     n_entries = sum(prod(x.type.shape) for x in reading.records)
     n_moving = len(reading.parameters) + len(reading.numbers)
@@ -211,11 +200,8 @@ class ParameterMoves(KernelOp):
         the path of the parameters, a matrix, and the outcome, a vector.
         """
         [dim] = inputs[0].type.shape
-        outputs = [
-            pt.matrix("path", shape=(None, dim), dtype="float64"),
-            pt.vector("outcome", dtype="float64"),
-        ]
-        return Apply(self, list(inputs), outputs)
+        path = pt.matrix("path", shape=(None, dim), dtype="float64")
+        return Apply(self, list(inputs), [path, pt.vector("outcome", dtype="float64")])
 
 
 NUMBERS = types.float64[::1]
