@@ -165,9 +165,8 @@ class _Planned:
     def build(self, released: Mapping[str, Any], mechanism: str, epsilon: float) -> pm.Model:
         """Write the model of a release."""
         by_query = self._by_query(mechanism, epsilon, list(released))
-        return self.model(
-            Release([Query(name, values, by_query[name]) for name, values in released.items()])
-        )
+        queries = [Query(name, values, by_query[name]) for name, values in released.items()]
+        return self.model(Release(queries))
 
     def _by_query(
         self, mechanism: str, epsilon: float, queries: Sequence[str]

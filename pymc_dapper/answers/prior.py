@@ -63,14 +63,11 @@ class Prior:
         shape = "likelier in the middle" if self.is_bent else "flat"
         if self.kind == "range":
             low, high = np.min(self.lowest), np.max(self.highest)
-            return f"real numbers, {shape} from {low:g} to {high:g}" + (
-                ", each within its own limits" if self.each_cell else ""
-            )
-        counts = (
-            "counts, flat on 0, 1, 2 and so on"
-            if (self.lowest, self.highest) == (0, LARGEST)
-            else f"counts, {shape} on {self.lowest}, ..., {self.highest}"
-        )
+            limits = ", each within its own limits" if self.each_cell else ""
+            return f"real numbers, {shape} from {low:g} to {high:g}{limits}"
+        counts = f"counts, {shape} on {self.lowest}, ..., {self.highest}"
+        if (self.lowest, self.highest) == (0, LARGEST):
+            counts = "counts, flat on 0, 1, 2 and so on"
         return f"{counts}, given what is known of sums" if total else counts
 
 

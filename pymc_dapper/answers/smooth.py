@@ -132,18 +132,13 @@ def _mode(log_density: LogDensity, start: np.ndarray) -> np.ndarray:
 
     limits = LIMITS[: start.size]
     start = np.clip(start, limits[:, 0] + 0.1, limits[:, 1] - 1.1)
-    options = {
-        "xatol": 0.05,
-        "fatol": 0.05,
-        "initial_simplex": np.concatenate([start[None], start + np.eye(start.size)]),
-    }
-    return minimize(
-        lambda x: min(-float(log_density(x[None])[0]), 1e300),
-        start,
-        method="Nelder-Mead",
-        bounds=limits,
-        options=options,
-    ).x
+    simplex = np.concatenate([start[None], start + np.eye(start.size)])
+    options = {"xatol": 0.05, "fatol": 0.05, "initial_simplex": simplex}
+
+    def depth(x: np.ndarray) -> float:
+        return min(-float(log_density(x[None])[0]), 1e300)
+
+    return minimize(depth, start, method="Nelder-Mead", bounds=limits, options=options).x
 
 
 def _lengths(log_density: LogDensity, mode: np.ndarray) -> np.ndarray:

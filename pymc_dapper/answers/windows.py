@@ -100,12 +100,8 @@ class Tables:
         inside = (np.diff(self.nodes) > 0) & (self.logs[:, :-1] >= level)
         low, high = self.nodes[:, 0], self.nodes[:, -1] - 1
         last = inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
-        return np.stack(
-            [
-                np.where(low == support.lowest, low, low + inside.argmax(axis=1)),
-                np.where(high == support.highest, high, low + last),
-            ]
-        )
+        lowest = np.where(low == support.lowest, low, low + inside.argmax(axis=1))
+        return np.stack([lowest, np.where(high == support.highest, high, low + last)])
 
     def weights(self) -> np.ndarray:
         """Weights of all pieces, of shape (rows, pieces), not normalised."""

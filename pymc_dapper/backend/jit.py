@@ -120,11 +120,10 @@ def kept_on_disk(kernel: Any) -> Callable:
     )
     # With the kernel's own arithmetic, and not with the liberties that PyTensor takes; and other
     # threads of Python's go on meanwhile.
-    return accelerate.outermost(
-        numba_njit(
-            function, final_function=True, cache=config.numba__cache, fastmath=False, nogil=True
-        )
+    kept = numba_njit(
+        function, final_function=True, cache=config.numba__cache, fastmath=False, nogil=True
     )
+    return accelerate.outermost(kept)
 
 
 def numba_mode(mode: Mode | str | None) -> Mode:
@@ -146,12 +145,9 @@ def numba_by_default() -> bool:
 
 def with_parameter_checks(mode: Mode, model: pm.Model) -> Mode:
     """Treat invalid parameters as PyMC's ``compile`` does: -inf, or unchecked if so asked."""
-    rewrite = (
-        "local_check_parameter_to_ninf_switch"
-        if model.check_bounds
-        else "local_remove_check_parameter"
-    )
-    return mode.including(rewrite)
+    if model.check_bounds:
+        return mode.including("local_check_parameter_to_ninf_switch")
+    return mode.including("local_remove_check_parameter")
 
 
 def cache_folder(error: Exception) -> Path | None:

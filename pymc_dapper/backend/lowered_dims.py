@@ -143,9 +143,8 @@ class _Lowered:
                     default_transform=None,
                 )
                 initial = model.rvs_to_initial_values[variable]
-                plain_one.set_initval(
-                    written, self[initial] if isinstance(initial, Variable) else initial
-                )
+                initial = self[initial] if isinstance(initial, Variable) else initial
+                plain_one.set_initval(written, initial)
             elif variable in model.observed_RVs:
                 plain_one.observed_RVs.append(written)
                 values = self[model.rvs_to_values[variable]]

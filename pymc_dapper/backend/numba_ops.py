@@ -138,20 +138,14 @@ def _entry_of(op: EntryOf) -> Callable:
         for x, of in zip(numbers, op.types, strict=True)
     ]
     first = (0,) * op.node.outputs[0].type.ndim
-    source = f"""
-def entry_of({", ".join(numbers)}):
-    return on_arrays({", ".join(arrays)})[{first}]
-"""
+    source = f"def entry_of({', '.join(numbers)}): return on_arrays({', '.join(arrays)})[{first}]"
     return numba_njit(from_source(source, "entry_of", np=np, on_arrays=on_arrays))
 
 
 @compiles(LookUp)
 def _look_up(op: LookUp) -> Callable:
     table, numbers = op.table, ", ".join(f"k{k}" for k in range(op.nin))
-    source = f"""
-def look_up({numbers}):
-    return table[{numbers}]
-"""
+    source = f"def look_up({numbers}): return table[{numbers}]"
     return numba_njit(from_source(source, "look_up", table=table))
 
 

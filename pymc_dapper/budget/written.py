@@ -69,10 +69,8 @@ class ReleaseBudgets:
     def from_json(cls, text: str) -> "ReleaseBudgets":
         """Read what :meth:`to_json` wrote."""
         content = json.loads(text)
-        return cls(
-            {name: budget_from_dict(budget) for name, budget in content["budgets"].items()},
-            tuple(content["other_factors"]),
-        )
+        budgets = {name: budget_from_dict(x) for name, x in content["budgets"].items()}
+        return cls(budgets, tuple(content["other_factors"]))
 
 
 def budgets_of_releases(model: Model, factors: Sequence[str]) -> ReleaseBudgets:
@@ -81,7 +79,5 @@ def budgets_of_releases(model: Model, factors: Sequence[str]) -> ReleaseBudgets:
     The factors are those that the records enter, by name, their prior not included.
     """
     mechanisms = {name: getattr(model[name].tag, "mechanism", None) for name in factors}
-    return ReleaseBudgets(
-        {name: m.budget for name, m in mechanisms.items() if m is not None},
-        tuple(name for name, m in mechanisms.items() if m is None),
-    )
+    budgets = {name: m.budget for name, m in mechanisms.items() if m is not None}
+    return ReleaseBudgets(budgets, tuple(x for x in mechanisms if x not in budgets))

@@ -46,11 +46,10 @@ class Acceptance:
 
     def __str__(self) -> str:
         """Show rates, floor and explanation."""
+        of_chains = zip(self.rates["chain"].values, self.rates, self.errors, strict=True)
         chains = "\n".join(
             f"chain {chain}: {_listed(rate.values)} (Monte Carlo error {_listed(error.values)})"
-            for chain, rate, error in zip(
-                self.rates["chain"].values, self.rates, self.errors, strict=True
-            )
+            for chain, rate, error in of_chains
         )
         return f"{chains}\n{self.explanation}"
 

@@ -360,9 +360,8 @@ class DiscreteGaussian(Discrete):
     @classmethod
     def dist(cls, mu: Any, sigma: Any, *args: Any, **kwargs: Any) -> TensorVariable:
         """Create the distribution without adding it to a model."""
-        return super().dist(
-            [_lattice.as_location(mu), _lattice.as_parameter(sigma)], *args, **kwargs
-        )
+        parameters = [_lattice.as_location(mu), _lattice.as_parameter(sigma)]
+        return super().dist(parameters, *args, **kwargs)
 
     support_point = _lattice.nearest_integer
 

@@ -138,9 +138,8 @@ class DiscreteLaplace(Discrete):
     @classmethod
     def dist(cls, mu: Any, scale: Any, *args: Any, **kwargs: Any) -> TensorVariable:
         """Create the distribution without adding it to a model."""
-        return super().dist(
-            [_lattice.as_location(mu), _lattice.as_parameter(scale)], *args, **kwargs
-        )
+        parameters = [_lattice.as_location(mu), _lattice.as_parameter(scale)]
+        return super().dist(parameters, *args, **kwargs)
 
     support_point = _lattice.nearest_integer
 
@@ -171,9 +170,8 @@ class DiscreteLaplace(Discrete):
             return pt.exp(pt.switch(is_lower, log_tail, pt.log1mexp(log_tail))) >= p
 
         # Rounding may have led to a neighbour.
-        steps = pt.switch(
-            reaches(steps - 1), steps - 1, pt.switch(reaches(steps), steps, steps + 1)
-        )
+        above = pt.switch(reaches(steps), steps, steps + 1)
+        steps = pt.switch(reaches(steps - 1), steps - 1, above)
         at_ends = pt.switch(pt.le(value, 0), -np.inf, np.inf)
         res = pt.switch(inside, nearest + steps, at_ends)
         return check_icdf_parameters(check_icdf_value(res, value), scale > 0, msg="scale > 0")

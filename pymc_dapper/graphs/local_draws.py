@@ -58,10 +58,8 @@ def _log_normal(op: Op, walk: Walk) -> TensorVariable:
 
 @local_draw.register(laws.MvNormalRV)
 def _multivariate_normal(op: Op, walk: Walk) -> TensorVariable:
-    (mean, covariance), (present_mean, present_covariance) = (
-        walk.parameters,
-        walk.present_parameters,
-    )
+    mean, covariance = walk.parameters
+    present_mean, present_covariance = walk.present_parameters
     if not equal_computations([covariance], [present_covariance]):
         return walk.draw
     keep = _keep(walk.reach)
@@ -71,10 +69,8 @@ def _multivariate_normal(op: Op, walk: Walk) -> TensorVariable:
 
 @local_draw.register(laws.StudentTRV)
 def _student_t(op: Op, walk: Walk) -> TensorVariable:
-    (nu, mu, sigma), (present_nu, present_mu, present_sigma) = (
-        walk.parameters,
-        walk.present_parameters,
-    )
+    nu, mu, sigma = walk.parameters
+    present_nu, present_mu, present_sigma = walk.present_parameters
     if not equal_computations([nu], [present_nu]):
         return walk.draw
     size = walk.draw.shape

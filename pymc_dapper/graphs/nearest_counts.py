@@ -29,18 +29,11 @@ def nearest_counts(matrix: sparse.csr_array, ends: Ends, present: np.ndarray) ->
     low, high = (end - at_present for end in ends)
     identity = sparse.eye_array(n, format="csr")
     # Minimise the sum of |counts - present|, with counts = present + more - less.
-    found = scipy.optimize.milp(
-        np.ones(2 * n),
-        constraints=[
-            scipy.optimize.LinearConstraint(
-                sparse.hstack([matrix, -matrix], format="csr"), low, high
-            ),
-            scipy.optimize.LinearConstraint(
-                sparse.hstack([identity, -identity], format="csr"), -present, np.inf
-            ),
-        ],
-        integrality=np.ones(2 * n),
-    )
+    sums = sparse.hstack([matrix, -matrix], format="csr")
+    changes = sparse.hstack([identity, -identity], format="csr")
+    limit = scipy.optimize.LinearConstraint
+    limits = [limit(sums, low, high), limit(changes, -present, np.inf)]
+    found = scipy.optimize.milp(np.ones(2 * n), constraints=limits, integrality=np.ones(2 * n))
     if found.x is None:
         return None
     change = np.round(found.x).astype(np.int64)

@@ -110,3 +110,12 @@ def all_entries(rows: TensorVariable) -> TensorVariable:
 def as_rows(per_record: TensorVariable, like: TensorVariable) -> TensorVariable:
     """Add axes of length 1 to a vector, so that it broadcasts against arrays of records."""
     return per_record.reshape((-1,) + (1,) * (like.type.ndim - 1))
+
+
+def choose(
+    chosen: TensorVariable, new: Sequence[TensorVariable], old: Sequence[TensorVariable]
+) -> list[TensorVariable]:
+    """Take new values for chosen records and old values for the others."""
+    return [
+        pt.switch(as_rows(chosen, b), b, a).astype(a.dtype) for a, b in zip(old, new, strict=True)
+    ]

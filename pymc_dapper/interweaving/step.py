@@ -187,9 +187,8 @@ class InterweaveStep(Step):
         )
         followers = []
         if records is not None:
-            check_given(
-                records, "InterweaveStep was given as records", "the records that are to follow"
-            )
+            given = "InterweaveStep was given as records"
+            check_given(records, given, "the records that are to follow")
             followers = record_values(records, model)
         reading = self._reading or read_non_centred(model, self._moved, followers, point)
         self._stage("Checking")

@@ -194,12 +194,10 @@ class MarginalisedStep(Step):
         moved = ", ".join(f"'{reading.model.values_to_rvs[x].name}'" for x in reading.moved)
         counts = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
         factors = ", ".join(f"'{name}'" for name in reading.factors)
-        return "\n".join(
-            [
-                f"NUTS moves {moved}, with the counts {counts} marginalised one by one.",
-                "The counts are then drawn from their conditional distribution.",
-                f"Factors of the counts: {factors}",
-            ]
+        return (
+            f"NUTS moves {moved}, with the counts {counts} marginalised one by one.\n"
+            "The counts are then drawn from their conditional distribution.\n"
+            f"Factors of the counts: {factors}"
         )
 
     def __repr__(self) -> str:

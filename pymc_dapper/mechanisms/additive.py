@@ -120,9 +120,8 @@ class AdditiveNoise(PublishedByRules):
         shapes = [x.type.shape if isinstance(x, Variable) else np.shape(x) for x in parameters]
         scale = max(shapes, key=len) if self.unknown else np.broadcast_shapes(*shapes)
         pairs = zip(reversed(scale), reversed(shape), strict=False)
-        if len(scale) > len(shape) or any(
-            k not in (None, 1, n) and n is not None for k, n in pairs
-        ):
+        fit = all(k in (None, 1, n) or n is None for k, n in pairs)
+        if len(scale) > len(shape) or not fit:
             raise ValueError(
                 f"the noise scale of {type(self).__name__} has shape {scale}, which doesn't fit a "
                 f"statistic of shape {shape}: give one scale for all entries, or one for each entry"
@@ -339,11 +338,8 @@ class AdditiveNoise(PublishedByRules):
         gap = 1 - float(np.asarray(hidden.high.value).flat[0]) - self._discrete
         log_p = np.max(self._log_below(as_tensor(gap), 0.0).eval(mode="FAST_COMPILE"))
         delta = -np.expm1(k * np.log1p(-np.exp(log_p)))
-        return ApproxDP(
-            spent.epsilon,
-            float(delta) + getattr(spent, "delta", 0.0),
-            neighbours=spent.neighbours,
-        )
+        total = float(delta) + getattr(spent, "delta", 0.0)
+        return ApproxDP(spent.epsilon, total, neighbours=spent.neighbours)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -64,15 +64,12 @@ class Mechanism(ABC):
         known = list(inspect.signature(cls.__init__).parameters)[1:]
         for name in kwargs:
             if name not in known:
-                rule = RULE_OF_OPTION.get(name)
+                way_out = _by_budget(cls)
+                if rule := RULE_OF_OPTION.get(name):
+                    told = f" Add the rule to the mechanism: write {cls.__name__}(...){rule}"
+                    way_out = told + way_out
                 raise TypeError(
-                    f"{cls.__name__} has no argument '{name}', but {', '.join(known)}."
-                    + (
-                        f" Add the rule to the mechanism: write {cls.__name__}(...){rule}"
-                        if rule
-                        else ""
-                    )
-                    + _by_budget(cls)
+                    f"{cls.__name__} has no argument '{name}', but {', '.join(known)}.{way_out}"
                 )
         check_budget(kwargs.get("budget"))
         return super().__new__(cls)

@@ -72,10 +72,8 @@ class CountLaw:
         start = either(below, 0, _clip(low - shift, 0, self._width))
         stop = either(above, self._width, _clip(high - shift + 1, 0, self._width))
         stop = either(start > stop, start, stop)
-        up_to_stop, from_start = (
-            _look_up(self._up_to, row, stop),
-            _look_up(self._from, row, start),
-        )
+        up_to_stop = _look_up(self._up_to, row, stop)
+        from_start = _look_up(self._from, row, start)
         # Keep small probabilities precise: subtract small numbers from each other.
         lower = up_to_stop - _look_up(self._up_to, row, start)
         upper = from_start - _look_up(self._from, row, stop)

@@ -88,11 +88,9 @@ def _log_large(name: str, mechanism: Any, statistic: Any, sensitivity: Any) -> N
     least = _least_change(statistic, sensitivity, "l1" if laplace else "l2")
     if least is None or noise >= least:
         return
-    amount, budget = (
-        (f"epsilon is {least / noise:.3g}", "PureDP")
-        if laplace
-        else (f"rho is {(least / noise) ** 2 / 2:.3g}", "ZCDP")
-    )
+    amount, budget = f"epsilon is {least / noise:.3g}", "PureDP"
+    if not laplace:
+        amount, budget = f"rho is {(least / noise) ** 2 / 2:.3g}", "ZCDP"
     LOGGER.info(
         f"'{name}': {kind} has noise of {'scale' if laplace else 'sigma'} {noise:.3g}, but one "
         f"person can change the statistic by {least:.3g}: {amount} at least if "

@@ -129,9 +129,8 @@ class NoisyMaxMechanism(Mechanism):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", single_scale(self.scale))
-        object.__setattr__(
-            self, "candidates", whole_number(self.candidates, "candidates", at_least=2)
-        )
+        n = whole_number(self.candidates, "candidates", at_least=2)
+        object.__setattr__(self, "candidates", n)
         object.__setattr__(self, "k", whole_number(self.k, "k", at_least=1))
         choice(self.noise, "noise", get_args(MaxNoise))
         if self.k > self.candidates:
@@ -244,9 +243,8 @@ class NoisyMaxMechanism(Mechanism):
         numbers = np.arange(self.candidates)
         if self._is_set or self.noise == "laplace":
             members = pt.eq(numbers, chosen[..., None]).any(axis=-2)
-            return pt.switch(
-                pt.eq(members.sum(axis=-1), self.k), self._log_set(scaled, members), -np.inf
-            )
+            possible = pt.eq(members.sum(axis=-1), self.k)
+            return pt.switch(possible, self._log_set(scaled, members), -np.inf)
         is_left = pt.ones_like(scaled, dtype="bool")
         logp: Any = 0.0
         for i in range(self.k):
@@ -323,9 +321,8 @@ class NoisyMaxMechanism(Mechanism):
         ordered = np.sort(values, axis=-1)
         again = ordered[..., 1:] == ordered[..., :-1]
         if np.any(again):
-            raise ValueError(
-                f"'{name}': candidate {ordered[..., 1:][again].flat[0]} was chosen twice"
-            )
+            first = ordered[..., 1:][again].flat[0]
+            raise ValueError(f"'{name}': candidate {first} was chosen twice")
 
     def _released_shape(self, name: str, statistic: TensorVariable) -> tuple[int | None, ...]:
         with about(f"'{name}'"):

@@ -44,9 +44,8 @@ class RankedMechanism(Mechanism):
     _signature = "(d)->()"
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "alpha", finite_number(self.alpha, "alpha", at_least=0.0, at_most=1.0)
-        )
+        alpha = finite_number(self.alpha, "alpha", at_least=0.0, at_most=1.0)
+        object.__setattr__(self, "alpha", alpha)
         choice(self.noise, "noise", get_args(MaxNoise))
         object.__setattr__(self, "scale", self._chosen.scale)
 

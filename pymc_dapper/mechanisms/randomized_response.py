@@ -148,9 +148,8 @@ class RandomizedResponse(Mechanism):
         0.75
         """
         accounting.check_pure(budget, cls.__name__)
-        check_replace(
-            budget, cls.__name__, "each record has its answer, and so their number is public"
-        )
+        why = "each record has its answer, and so their number is public"
+        check_replace(budget, cls.__name__, why)
         others = whole_number(categories, "categories", at_least=2) - 1
         return cls(1 / (1 + others * float(np.exp(-budget.epsilon))), categories, budget=budget)
 

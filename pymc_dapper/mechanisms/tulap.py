@@ -106,11 +106,9 @@ class TulapMechanism(AdditiveNoise):
         b, q = one_scale(self.b), one_scale(self.q)
         epsilon = -float(np.log(b))
         delta = q * (1 - b) / (2 * b * (1 - q))
-        spent = (
-            PureDP(epsilon, neighbours=neighbours)
-            if q == 0
-            else ApproxDP(epsilon, delta, neighbours=neighbours)
-        )
+        spent: PureDP | ApproxDP = PureDP(epsilon, neighbours=neighbours)
+        if q != 0:
+            spent = ApproxDP(epsilon, delta, neighbours=neighbours)
         return self._with_new_rows(spent, rows)
 
     def _two_sided_quantile(self, p: float) -> ArrayLike:

@@ -78,12 +78,10 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     releases = list(find_releases(view, values))
     found = [*releases, *find_equalities(view, values)] if releases else []
     draws = _prior_draws(model, [x.statistic for x in found], values) if releases else []
-    known = [
-        KnownValues(
-            f"'{x.name}' {'was released' if x.noise else 'tells'}", drawn, x.known, not x.noise
-        )
-        for x, drawn in zip(found, draws, strict=True)
-    ]
+    known = []
+    for x, drawn in zip(found, draws, strict=True):
+        what = f"'{x.name}' {'was released' if x.noise else 'tells'}"
+        known.append(KnownValues(what, drawn, x.known, not x.noise))
     released, exact = known[: len(releases)], known[len(releases) :]
     comparisons, laws = [], cache(NoiseLaw)
     for k, release in enumerate(found[: len(releases)]):
@@ -227,9 +225,8 @@ class _Comparison:
         if not all(np.array_equal(x, y) for x, y in zip(ranges, others, strict=True)):
             return
         drop, drop_of_other = (x._noise.drop(2 * deviations) for x in (self, other))
-        same_noise = np.allclose(deviations, of_other, rtol=1e-9) and np.allclose(
-            drop, drop_of_other, rtol=1e-9
-        )
+        same_noise = np.allclose(deviations, of_other, rtol=1e-9)
+        same_noise &= np.allclose(drop, drop_of_other, rtol=1e-9)
         statistics = self.release.statistic, other.release.statistic
         if same_noise and is_same(*statistics, (self._draws, other._draws)):
             names = self.release.name, other.release.name

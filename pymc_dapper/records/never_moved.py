@@ -90,9 +90,8 @@ class NeverMoved:
                     del tried[i]
                     continue
                 tried[i] += 1
-                impossible.update(
-                    {x.name: None for x, ok in zip(others, found, strict=False) if not ok}
-                )
+                by = [x.name for x, ok in zip(others, found, strict=False) if not ok]
+                impossible.update(dict.fromkeys(by))
         n_stuck = sum(n > 0 for n in tried.values())
         if n_stuck == 0:
             return None

@@ -225,12 +225,9 @@ class LogContrast:
 
         def log_moment(exponent: float) -> float:
             u = side * exponent
-            return self._split.log_mean_of_product(
-                [
-                    gammaln(a + c * u) - gammaln(a)
-                    for c, a in zip(self.coefficients, self._shapes, strict=True)
-                ]
-            )
+            pairs = zip(self.coefficients, self._shapes, strict=True)
+            logs = [gammaln(a + c * u) - gammaln(a) for c, a in pairs]
+            return self._split.log_mean_of_product(logs)
 
         log_moments = np.array([log_moment(float(one)) for one in exponents])
         log_tail = np.log(TOLERANCE / 4)

@@ -74,9 +74,8 @@ class ProportionTest:
         true = np.asarray(theta, dtype=float)
         if not np.all((true >= 0) & (true <= 1)):
             raise ValueError(f"theta must be within [0, 1], got {theta!r}.")
-        return np.asarray(
-            binom.pmf(np.arange(self.n + 1), self.n, true[..., None]) @ self.rejection
-        )
+        pmf = binom.pmf(np.arange(self.n + 1), self.n, true[..., None])
+        return np.asarray(pmf @ self.rejection)
 
 
 def check_n(n: int) -> int:
@@ -120,9 +119,8 @@ def tail_test(
     given x = 0..n.
     """
     choice(alternative, "alternative", get_args(Alternative))
-    tail = finite_number(level, "level", above=0, below=1) / (
-        2 if alternative == "two-sided" else 1
-    )
+    sides = 2 if alternative == "two-sided" else 1
+    tail = finite_number(level, "level", above=0, below=1) / sides
     lower = -np.inf if alternative == "greater" else critical(1 - tail)
     upper = np.inf if alternative == "less" else critical(tail)
     rejection = 1 - exceeds(lower) + exceeds(upper)

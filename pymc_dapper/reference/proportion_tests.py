@@ -202,9 +202,8 @@ class NormalProportion:
         self, theta0: float, alternative: _proportion.Alternative = "greater"
     ) -> np.ndarray:
         """P-value by the normal law; see `UMPProportion.p_value`."""
-        z = (self._values - _proportion.check_theta0(theta0)) / laplace_sd(
-            theta0, self.n, self.budget
-        )
+        theta0 = _proportion.check_theta0(theta0)
+        z = (self._values - theta0) / laplace_sd(theta0, self.n, self.budget)
         return _proportion.p_value_of(norm.cdf(z), norm.sf(z), alternative)
 
     def interval(self, prob: float = 0.95) -> _proportion.Interval:

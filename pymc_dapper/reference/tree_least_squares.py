@@ -157,9 +157,8 @@ def table_tree_least_squares(
     for name, classes in margins.items():
         own = np.asarray(classes)
         along = (own == np.arange(own.max() + 1)[:, None]) @ vectors
-        found[name] = TreeLeastSquares(
-            trees.estimate @ along.T, np.sqrt(trees.sd**2 @ (along.T) ** 2)
-        )
+        sd = np.sqrt(trees.sd**2 @ (along.T) ** 2)
+        found[name] = TreeLeastSquares(trees.estimate @ along.T, sd)
     return found
 
 

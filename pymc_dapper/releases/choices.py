@@ -130,9 +130,8 @@ def of_summary(
                 "OpenDP cut the decimals off before it scored the candidates: give them without "
                 "decimals, and cut them off from what was released, too"
             )
-        return QuantileMechanism(
-            candidates, used, scale / denominator, NOISE_OF_SUMMARY[distribution]
-        )
+        noise = NOISE_OF_SUMMARY[distribution]
+        return QuantileMechanism(candidates, used, scale / denominator, noise)
 
 
 def _noise(measure: Any) -> Any:

@@ -98,9 +98,8 @@ def _noisy_counts(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
 def _is_marginal(query: Any) -> bool:
     """Whether a measurement's query is the marginal itself."""
     # In versions before 2, the query is a method of factors.
-    return type(query).__name__ == "DatavectorQuery" or (
-        getattr(query, "__name__", None) == "datavector"
-    )
+    is_method = getattr(query, "__name__", None) == "datavector"
+    return is_method or type(query).__name__ == "DatavectorQuery"
 
 
 def _labels(domain: Any) -> dict[str, tuple[Any, ...]]:

@@ -101,9 +101,8 @@ def read_release(
         known([name], there, "values: there is no column")
         array = array_of(name)
         released = _numbers(name, array)
-        mechanism = _mechanism(
-            name, wanted, noise, scale, partial(_scales, name, array, there, array_of)
-        )
+        look_up = partial(_scales, name, array, there, array_of)
+        mechanism = _mechanism(name, wanted, noise, scale, look_up)
         empty = np.argwhere(np.isnan(released)).tolist()
         if empty and not mechanism.suppresses:
             raise ValueError(
@@ -121,12 +120,10 @@ def _arranged(
     name: str, columns: Columns, keys: Sequence[str], given: Coords
 ) -> Callable[[str], xr.DataArray]:
     """Return how to make an array of a column, with an axis for each key; nan without a row."""
-    found = {
-        key: [
-            as_label(f"'{name}': labels of '{key}'", each) for each in column(columns, key, "dims")
-        ]
-        for key in keys
-    }
+    found = {}
+    for key in keys:
+        what = f"'{name}': labels of '{key}'"
+        found[key] = [as_label(what, each) for each in column(columns, key, "dims")]
     found = found or {"row": list(range(len(next(iter(columns.values())))))}
     coords = {key: tuple(given.get(key, dict.fromkeys(own))) for key, own in found.items()}
     places = []
@@ -161,11 +158,8 @@ def _arranged(
 
 def _place(array: xr.DataArray, at: Sequence[int]) -> str:
     """Tell the labels of an entry; without labels its number."""
-    labels = [array[dim].to_index()[k] for dim, k in zip(array.dims, at, strict=True)]
-    return ", ".join(
-        f"{dim} {as_label('coords', label)!r}"
-        for dim, label in zip(array.dims, labels, strict=True)
-    )
+    labels = ((dim, array[dim].to_index()[k]) for dim, k in zip(array.dims, at, strict=True))
+    return ", ".join(f"{dim} {as_label('coords', label)!r}" for dim, label in labels)
 
 
 def _numbers(name: str, array: xr.DataArray) -> np.ndarray:

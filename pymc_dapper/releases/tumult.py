@@ -85,9 +85,8 @@ def _mechanism(name: str, told: Any, asked: Any) -> Mechanism:
             raise ValueError(f"'{name}': '{key}' is missing in noise_info")
     kind = told["noise_mechanism"]
     kind = str(getattr(kind, "name", kind)).upper()
-    number = finite_number(
-        told["noise_parameter"], f"'{name}': noise_parameter of noise_info", above=0
-    )
+    what = f"'{name}': noise_parameter of noise_info"
+    number = finite_number(told["noise_parameter"], what, above=0)
     if kind == "EXPONENTIAL":
         return _of_quantile(name, number, asked)
     if asked is not None:

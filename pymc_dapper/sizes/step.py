@@ -286,13 +286,11 @@ class _Size:
             else f"Records aren't shuffled, since {reading.tied}: the first '{reading.name}' of "
             "them are present, and those near the end come and go first."
         )
-        return "\n".join(
-            [
-                f"Draws '{reading.name}' from its conditional distribution on 0, ..., "
-                f"{reading.room}, given all records.",
-                f"Records that the first '{reading.name}' of are present: {self._records}, with "
-                f"room for {reading.room}",
-                f"Factors that decide, beside its prior: {self._factors}",
-                shuffled,
-            ]
+        return (
+            f"Draws '{reading.name}' from its conditional distribution on 0, ..., "
+            f"{reading.room}, given all records.\n"
+            f"Records that the first '{reading.name}' of are present: {self._records}, with "
+            f"room for {reading.room}\n"
+            f"Factors that decide, beside its prior: {self._factors}\n"
+            f"{shuffled}"
         )

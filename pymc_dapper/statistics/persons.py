@@ -74,9 +74,8 @@ def bounded_counts(
     is_there = ((x >= 0) & (x < k)).astype("int64")
     earlier = module_of(x).cumsum(is_there, axis=1) - is_there
     is_counted = (is_there > 0) & (earlier < c)
-    equal = (
-        x[..., None] == np.arange(k) if module_of(x) is np else pt.eq(x[..., None], np.arange(k))
-    )
+    equals = np.equal if module_of(x) is np else pt.eq
+    equal = equals(x[..., None], np.arange(k))
     value = (equal & is_counted[..., None]).sum(axis=1).sum(axis=0)
 
     def of(which: Neighbours) -> Sensitivities:

@@ -204,9 +204,8 @@ def _cross_counts(
         after = (None,) * (len(sizes) - k - 1)
         categories = np.arange(size)[(slice(None), *after)]
         inside.append(pt.eq(pt.as_tensor(x)[(slice(None), *(None,) * len(sizes))], categories))
-    return Statistic(
-        reduce(pt.and_, inside).sum(axis=0), sensitivity, arrays.n_records(found[first])
-    )
+    value = reduce(pt.and_, inside).sum(axis=0)
+    return Statistic(value, sensitivity, arrays.n_records(found[first]))
 
 
 def histogram(

@@ -142,11 +142,8 @@ class _Run:
         watch = _Watch(runner.timeout, self._stride())
         idata = self._sample(prepared, names, watch)
         sample_seconds = watch.seconds()
-        numbers = {
-            **_sampler_numbers(idata, model, prepared),
-            "build_seconds": build_seconds,
-            "sample_seconds": sample_seconds,
-        }
+        numbers = _sampler_numbers(idata, model, prepared)
+        numbers |= {"build_seconds": build_seconds, "sample_seconds": sample_seconds}
         self.stage = "summarise"
         missing = {}
         if runner.missing_information:
@@ -265,9 +262,8 @@ def _sampler_numbers(idata: DataTree, model: pm.Model, prepared: PreparedModel) 
     if "diverging" in stats:
         numbers["divergences"] = float(stats["diverging"].sum())
     if ACCEPT_STAT in stats:
-        factors = [
-            f for step in prepared.steps if isinstance(step, DapperStep) for f in step.factors
-        ]
+        of_records = (step for step in prepared.steps if isinstance(step, DapperStep))
+        factors = [name for step in of_records for name in step.factors]
         idata.attrs[ATTRIBUTE] = budgets_of_releases(model, factors).to_json()
         found = acceptance(idata)
         numbers["record_acceptance"] = float(found.rates.mean())

@@ -112,14 +112,8 @@ def _named(grid: Mapping[Any, Any]) -> Mapping[str, Any]:
     """Check the names of settings."""
     if not grid:
         raise ValueError("the grid is empty: give at least one setting, as in {'epsilon': [1.0]}")
-    in_result = {
-        *fields.CELL_FIELDS,
-        *fields.PARAMETER_FIELDS,
-        *fields.OVER_REPLICATES,
-        TABLE_DIM,
-        REPLICATE_DIM,
-    }
-    taken = {*in_result, fields.MADE_WITH, fields.DIGEST, "released", "rng"}
+    taken = {TABLE_DIM, REPLICATE_DIM, fields.MADE_WITH, fields.DIGEST, "released", "rng"}
+    taken.update(fields.CELL_FIELDS, fields.PARAMETER_FIELDS, fields.OVER_REPLICATES)
     for name in grid:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(

@@ -38,10 +38,8 @@ def summarise(
             f"the truth of '{draws.name}' has shape {true.shape}, but the model's variable has "
             f"shape {shape}"
         )
-    statistics = {
-        **_statistics(np.asarray(draws.values, dtype=np.float64), true, prob, seconds),
-        **information,
-    }
+    values = np.asarray(draws.values, dtype=np.float64)
+    statistics = {**_statistics(values, true, prob, seconds), **information}
     for index in np.ndindex(shape):
         entry = {str(dim): draws[dim].values[k] for dim, k in zip(dims, index, strict=True)}
         yield {

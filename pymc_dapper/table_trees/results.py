@@ -147,13 +147,10 @@ def read_so_far(folder: Path, margins: Mapping[str, Margin], data: Any) -> Table
         done, made = min(n for n, _ in progress), np.sum([each for _, each in progress], axis=0)
     if done < 1:
         raise ValueError(f"results={str(folder)!r} has no draws yet of each chain. Wait a little")
-    draws = {
-        name: [
-            np.load(draws_file(folder, name, chain), mmap_mode="r")[:done]
-            for chain in range(run["chains"])
-        ]
-        for name in margins
-    }
+    draws = {}
+    for name in margins:
+        files = [draws_file(folder, name, chain) for chain in range(run["chains"])]
+        draws[name] = [np.load(file, mmap_mode="r")[:done] for file in files]
     return TableDraws(draws, {name: margin.areas for name, margin in margins.items()}, made)
 
 
@@ -164,14 +161,13 @@ def write_summaries(folder: Path, drawn: TableDraws, names: np.ndarray) -> None:
     def tables(name: str, areas: np.ndarray) -> Iterator[Any]:
         for some, part in drawn._parts(name, np.array(SHARES)):
             k = part.mean.shape[1]
-            yield arrow.table(
-                {
-                    "area": np.repeat(names[areas[some]], k),
-                    "class": np.tile(np.arange(k), part.mean.shape[0]),
-                    **{x: getattr(part, x).ravel() for x in ("mean", "sd", "ess", "r_hat")},
-                    **{f"q{s:g}": part.quantiles[..., i].ravel() for i, s in enumerate(SHARES)},
-                }
-            )
+            columns = {
+                "area": np.repeat(names[areas[some]], k),
+                "class": np.tile(np.arange(k), part.mean.shape[0]),
+                **{x: getattr(part, x).ravel() for x in ("mean", "sd", "ess", "r_hat")},
+                **{f"q{s:g}": part.quantiles[..., i].ravel() for i, s in enumerate(SHARES)},
+            }
+            yield arrow.table(columns)
 
     for name, areas in drawn.areas.items():
         write_tables(arrow, folder / f"{name}.parquet", tables(name, areas))

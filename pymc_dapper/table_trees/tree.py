@@ -101,9 +101,8 @@ class TableTree:
         totals = given.released_totals(self._queries, n)
         group, together = given.read_shared(shared, areas)
         alpha = given.read_alpha(concentration, impossible, areas, together, n_cells)
-        self._fixed, self._released = given.to_kernels(
-            areas, self._queries, totals, (group, together, alpha), prior
-        )
+        groups = (group, together, alpha)
+        self._fixed, self._released = given.to_kernels(areas, self._queries, totals, groups, prior)
         self._tree = start.tree_of_totals(areas, self._queries, totals, prior, names)
         self._moves = moves_of(self._fixed, totals.variance)
 

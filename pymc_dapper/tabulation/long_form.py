@@ -63,9 +63,8 @@ class LongForm:
                 of_sums.update(zip(node.outputs, with_inputs(node, inputs), strict=True))
             elif isinstance(node.op, Sum) and node.op.axis in (None, (0,), self._axes):
                 [x], [total] = node.inputs, node.outputs
-                of_sums[total] = self._sum(long[x], over_all=node.op.axis != (0,)).astype(
-                    total.dtype
-                )
+                summed = self._sum(long[x], over_all=node.op.axis != (0,))
+                of_sums[total] = summed.astype(total.dtype)
             elif isinstance(node.op, Alloc) and tuple(node.outputs[0].type.shape) == self._shape:
                 long[node.outputs[0]] = long[node.inputs[0]]
             elif isinstance(node.op, CheckAndRaise) and dependent.isdisjoint(node.inputs[1:]):

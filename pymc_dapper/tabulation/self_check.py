@@ -68,13 +68,12 @@ def are_all_possible(reading: TableReading, written: Model) -> bool:
 
     try:
         log_density = log_density_at(written, log_densities(written, [*counts, *others]))
-        return all(
-            np.isfinite(log_density({**point, **tables}))
-            for point in _points(written, rng)
-            for tables in (
-                _values_of_counts(counts, reading.in_turn(spread)) for _ in range(SPREAD)
-            )
-        )
+        for point in _points(written, rng):
+            for _ in range(SPREAD):
+                tables = _values_of_counts(counts, reading.in_turn(spread))
+                if not np.isfinite(log_density({**point, **tables})):
+                    return False
+        return True
     except FAILURES:  # of a user's operation: it isn't known
         return False
 

@@ -371,9 +371,8 @@ class _Writer:
             prior = self._prior(k)
             if not counted:
                 # PyMC's checks of a distribution's parameters; they may hold for other values.
-                valid = pt.all(pt.ge(prior, 0.0), axis=-1, keepdims=True) & pt.isclose(
-                    prior.sum(axis=-1, keepdims=True), 1
-                )
+                valid = pt.all(pt.ge(prior, 0.0), axis=-1, keepdims=True)
+                valid &= pt.isclose(prior.sum(axis=-1, keepdims=True), 1)
                 prior = pt.switch(valid, prior, 0.0)
             table = reading.shape_of((*given, k))
             prior = prior.reshape(table if prior.type.ndim > 1 else (*(1,) * len(table[1:]), -1))

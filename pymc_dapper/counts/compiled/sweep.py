@@ -348,9 +348,8 @@ def _composite(arguments: Sequence[Variable], function: TensorVariable) -> Compo
         dtype = argument.type.dtype
         scalars[argument] = number if dtype == "float64" else ps.cast(number, dtype)
     for node in io_toposort([], [function]):
-        scalars[node.outputs[0]] = _scalar_output(
-            node, [_as_scalar(x, scalars) for x in node.inputs]
-        )
+        given = [_as_scalar(x, scalars) for x in node.inputs]
+        scalars[node.outputs[0]] = _scalar_output(node, given)
     return Composite(inputs, [ps.cast(_as_scalar(function, scalars), "float64")])
 
 

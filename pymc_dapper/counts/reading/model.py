@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 from pymc import Model
@@ -102,12 +103,8 @@ class CountReading(Reading):
 
     def bounded_cells(self) -> np.ndarray:
         """Return which cells have an upper limit by their prior, or by that of a latent total."""
-        bounded = np.concatenate(
-            [
-                np.full(count.type.shape, isinstance(rv.owner.op, BOUNDED_FAMILIES)).ravel()
-                for rv, count in zip(self.rvs, self.counts, strict=True)
-            ]
-        )
+        is_bounded = [isinstance(rv.owner.op, BOUNDED_FAMILIES) for rv in self.rvs]
+        bounded = np.repeat(is_bounded, [prod(count.type.shape) for count in self.counts])
         return np.asarray(self.totals.sums.T @ bounded.astype(float) > 0)
 
 

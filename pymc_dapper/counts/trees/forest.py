@@ -70,9 +70,8 @@ class DownwardMessage(NamedTuple):
 
 def said_of(messages: Messages, values: np.ndarray, i: int) -> DownwardMessage:
     """Return the part of ``values`` that belongs to a node, with the least count of its window."""
-    return DownwardMessage(
-        int(messages.lowest[i]), values[messages.starts[i] :][: messages.widths[i]]
-    )
+    own = values[messages.starts[i] :][: messages.widths[i]]
+    return DownwardMessage(int(messages.lowest[i]), own)
 
 
 class Asked(NamedTuple):
@@ -430,11 +429,9 @@ class Forest:
         numbers, counts, roots = self.draw_above(solved, draws, own, given)
         yield numbers, counts
         named = list(self._named())
+        of_parts = zip(self._parts(), roots, named, others, strict=True)
         tasks = (
-            (part, solved.drop, root, chosen, rng)
-            for part, root, (chosen, _), rng in zip(
-                self._parts(), roots, named, others, strict=True
-            )
+            (part, solved.drop, root, chosen, rng) for part, root, (chosen, _), rng in of_parts
         )
         for (_, numbers), part in zip(named, in_order(executor, draws_of, tasks), strict=True):
             yield numbers, part

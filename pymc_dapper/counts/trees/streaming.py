@@ -144,15 +144,12 @@ def solve_tree_files(
     found, draws_of_top, downward, drawn = top.finish(wanted, whole)
     parts = [(np.arange(top.n), draws_of_top)]
     write_results(arrow, target / TOP, nodes["node"], found, parts, draws_of_top.max(initial=0))
-    everywhere(
-        executor,
-        write_part,
-        [
-            (task, name, wanted, downward[k], drawn[k], seeds[1 + k])
-            for k, name in enumerate(names)
-            if not (target / name).is_file()
-        ],
-    )
+    missing_parts = [
+        (task, name, wanted, downward[k], drawn[k], seeds[1 + k])
+        for k, name in enumerate(names)
+        if not (target / name).is_file()
+    ]
+    everywhere(executor, write_part, missing_parts)
     return TreeSummary(top.log_evidence, top.total, 1 + len(names))
 
 

@@ -160,9 +160,8 @@ def _addition(
         matrix = sparse.csr_array((size(shape), added.matrix.shape[1]))
     if isinstance(added, Linear):
         from_ = np.broadcast_to(all_indices(inside), at.shape).ravel()
-        to = sparse.csr_array(
-            (np.ones(at.size), (at.ravel(), from_)), shape=(size(shape), added.matrix.shape[0])
-        )
+        sizes = size(shape), added.matrix.shape[0]
+        to = sparse.csr_array((np.ones(at.size), (at.ravel(), from_)), shape=sizes)
         matrix = matrix + to @ added.matrix
     return Linear(shape, matrix.tocsr(), _offset(node, roles))
 

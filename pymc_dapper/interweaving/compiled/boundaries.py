@@ -105,9 +105,5 @@ def compile_boundaries(reading: TablesReading, options: dict[str, Any]) -> JitFu
         for x, value in zip(reading.parameters, rebuild(reading.to_values, new), strict=True)
     ]
     inputs = [*people.records, *reading.parameters, *reading.given, *reading.data.values()]
-    return JitFunction(
-        [rng, widths, n_drawn, *inputs],
-        [*records, *values, outcome, redrawn],
-        model=reading.model,
-        compile_kwargs=options,
-    )
+    outputs = [*records, *values, outcome, redrawn]
+    return JitFunction([rng, widths, n_drawn, *inputs], outputs, reading.model, options)

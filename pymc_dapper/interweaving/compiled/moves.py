@@ -67,10 +67,8 @@ def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[Ji
     start = pt.concatenate([*present, *logs])
     theta = start.type("theta")
     proposed = (*reading.proposed, *reading.proposed_numbers)
-    [log_density] = rebuild(
-        [reading.log_density],
-        dict(zip(proposed, _unravel(theta, reading), strict=True)),
-    )
+    at_theta = dict(zip(proposed, _unravel(theta, reading), strict=True))
+    [log_density] = rebuild([reading.log_density], at_theta)
     if reading.numbers:  # maps log(n + u) to n + u
         log_density = log_density + theta[-len(reading.numbers) :].sum()
     log_density = impossible_if_invalid(log_density) + reading.log_volume(theta, pt)
@@ -85,22 +83,11 @@ def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[Ji
     moved = _unravel(path[-1], reading)
     records = rebuild(reading.moved_records, dict(zip(proposed, moved, strict=True)))
     parameters, numbers = moved[: len(reading.parameters)], moved[len(reading.proposed) :]
-    function = JitFunction(
-        [
-            *reading.parameters,
-            *reading.numbers,
-            *reading.records,
-            *reading.given,
-            *reading.data.values(),
-            *reading.uniforms,
-            *([fractions] if reading.numbers else []),
-            *fit,
-            *variates,
-        ],
-        [*parameters, *numbers, *records, path, outcome],
-        model=reading.model,
-        compile_kwargs=options,
-    )
+    inputs = [*reading.parameters, *reading.numbers, *reading.records, *reading.given]
+    inputs += [*reading.data.values(), *reading.uniforms]
+    inputs += [fractions] if reading.numbers else []
+    outputs = [*parameters, *numbers, *records, path, outcome]
+    function = JitFunction([*inputs, *fit, *variates], outputs, reading.model, options)
     set_up = FunctionGraph(outputs=[movable, *reading.moved_records], clone=True)
     n_entries = sum(prod(x.type.shape) for x in reading.records)
     n_moving = len(reading.parameters) + len(reading.numbers)
@@ -177,9 +164,8 @@ class CompiledMoves(NamedTuple):
             return []
         of_records = [x.type.shape[0] for x in self.reading.uniforms]
         *vectors, factor = fit
-        drawn = tuple(
-            f"{part} {id(self.move)}" for part in ("uniforms", "normals", "angles", "path")
-        )
+        parts = ("uniforms", "normals", "angles", "path")
+        drawn = tuple(f"{part} {id(self.move)}" for part in parts)
         numbers = (sum(of_records), n_moves * (2 * self.dim + NORMALS), n_moves * MAX_SHRINKS)
         takes = (*self.given.names, *self.given.data.values, *drawn[: len(of_records)], *vectors)
         takes = (*takes, factor.ravel(), *drawn[1:3])
@@ -214,11 +200,8 @@ class ParameterMoves(KernelOp):
         the path of the parameters, a matrix, and the outcome, a vector.
         """
         [dim] = inputs[0].type.shape
-        outputs = [
-            pt.matrix("path", shape=(None, dim), dtype="float64"),
-            pt.vector("outcome", dtype="float64"),
-        ]
-        return Apply(self, list(inputs), outputs)
+        path = pt.matrix("path", shape=(None, dim), dtype="float64")
+        return Apply(self, list(inputs), [path, pt.vector("outcome", dtype="float64")])
 
 
 NUMBERS = types.float64[::1]

@@ -68,10 +68,8 @@ class Variates(NamedTuple):
 
 def draw_variates(rng: np.random.Generator, k: int, dim: int) -> Variates:
     """Draw the random numbers of k moves in ``dim`` dimensions."""
-    return Variates(
-        rng.standard_normal((k, 2 * dim + NORMALS)),
-        rng.random((k, MAX_SHRINKS)),
-    )
+    normals = rng.standard_normal((k, 2 * dim + NORMALS))
+    return Variates(normals, rng.random((k, MAX_SHRINKS)))
 
 
 @njit

@@ -161,9 +161,5 @@ def is_doubling(done: int, first: int) -> bool:
 def _within(path: np.ndarray) -> np.ndarray:
     """Autocorrelations after 0, 1, ..., k moves, shape (k + 1, d), from all pairs so far apart."""
     n = path.shape[1]
-    return np.array(
-        [
-            correlation(np.concatenate(path[:, : n - k]), np.concatenate(path[:, k:]))
-            for k in range(n)
-        ]
-    )
+    pairs = ((path[:, : n - k], path[:, k:]) for k in range(n))
+    return np.array([correlation(np.concatenate(a), np.concatenate(b)) for a, b in pairs])

@@ -64,9 +64,8 @@ def check_noise(reading: NonCentredModel, point: Mapping[str, np.ndarray]) -> Ch
     if reading.log_law is None or np.isfinite(log_density):
         records = [np.asarray(point[x.name]) for x in reading.records]
         _check_same(reading, reading.records, same_records, records)
-    new_log_density = log_density_given(
-        point, there | dict(zip(given.values(), new_records, strict=True))
-    )
+    moved_there = there | dict(zip(given.values(), new_records, strict=True))
+    new_log_density = log_density_given(point, moved_there)
     new_values = {x.name: new for x, new in zip(reading.records, new_records, strict=True)}
     moving = (*reading.moving, *reading.numbers)
     at = {x.name: y for x, y in zip(moving, moved, strict=True) if x is not reading.affine}
@@ -118,9 +117,8 @@ def _draws_of(reading: NonCentredModel) -> Reader:
 
 
 def _conditional_draws(reading: NonCentredModel) -> list[TensorVariable]:
-    _, u = uniform(
-        size=reading.records[0].type.shape, rng=random_generator_type(), return_next_rng=True
-    )
+    shape = reading.records[0].type.shape
+    _, u = uniform(size=shape, rng=random_generator_type(), return_next_rng=True)
     at = {reading.noise[0]: u, **dict(zip(reading.proposed, reading.parameters, strict=True))}
     return rebuild(reading.moved_records, at)
 

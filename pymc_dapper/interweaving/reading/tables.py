@@ -74,6 +74,7 @@ def read_tables(people: ModelReading, free: Sequence[TensorVariable]) -> TablesR
     to_values = view.forward(dict(zip(rvs, thetas, strict=True)))
     graphs = [*probabilities, *concentrations, *to_values]
     own = [view.values[model.rvs_to_values[rv]] for rv in rvs]
+    besides = [x for x in people.parameters if x not in own]
     return TablesReading(
         view=view,
         data={**view.data_in(graphs), **people.data},
@@ -88,11 +89,7 @@ def read_tables(people: ModelReading, free: Sequence[TensorVariable]) -> TablesR
         tables=_tables(shapes, [parents for _, parents in found]),
         released=_released(rows),
         low=rows.low,
-        given=tuple(
-            dict.fromkeys(
-                [*view.values_in(graphs, but=own), *(x for x in people.parameters if x not in own)]
-            )
-        ),
+        given=tuple(dict.fromkeys([*view.values_in(graphs, but=own), *besides])),
     )
 
 

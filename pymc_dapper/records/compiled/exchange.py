@@ -15,10 +15,10 @@ from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_checks
+from pymc_dapper.graphs.prior import choose
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.compiled.op import FullSweep, MatrixRows, RecordSweep
 from pymc_dapper.records.compiled.sweep import (
-    choose,
     contributions,
     density_of,
     density_of_sums,
@@ -65,16 +65,13 @@ def compile_exchange(
 
     The options are passed on to PyMC's ``compile``. The mode must be one of numba's.
     """
-    proposed, drawn, updated, outcome = exchange_graph(
-        reading, exchange, numba_mode(options.get("mode"))
-    )
-    given = [*reading.records, *reading.parameters, *reading.data.values()]
-    function = JitFunction(
-        [*reading.randomness.inputs, *drawn, *given],
-        rebuild([*updated, outcome], dict(zip(proposed, reading.proposals, strict=True))),
-        model=reading.model,
-        compile_kwargs=options,
-    )
+    mode = numba_mode(options.get("mode"))
+    proposed, drawn, updated, outcome = exchange_graph(reading, exchange, mode)
+    inputs = [*reading.randomness.inputs, *drawn, *reading.records]
+    inputs += [*reading.parameters, *reading.data.values()]
+    from_proposals = dict(zip(proposed, reading.proposals, strict=True))
+    outputs = rebuild([*updated, outcome], from_proposals)
+    function = JitFunction(inputs, outputs, reading.model, options)
     return CompiledExchange(reading, exchange, function)
 
 

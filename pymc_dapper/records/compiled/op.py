@@ -211,16 +211,8 @@ def _row_makers(rows: Rows) -> list[Callable]:
                 of_block = (*range(first, first + n), *range(2 * n, first_fixed))
                 sliced = [f"arrays[{k}][start:stop]" for k in of_block]
                 made.append(f"rows({', '.join(sliced + fixed)})")
-    return [
-        numba_njit(
-            from_source(
-                f"def rows_of_block(arrays, start, stop):\n    return {each}",
-                "rows_of_block",
-                rows=graph,
-            )
-        )
-        for each in made
-    ]
+    sources = [f"def rows_of_block(arrays, start, stop): return {each}" for each in made]
+    return [numba_njit(from_source(x, "rows_of_block", rows=graph)) for x in sources]
 
 
 def compiled_density(density: LogDensity) -> Callable:

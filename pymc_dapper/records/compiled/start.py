@@ -72,9 +72,8 @@ class RecordStart:
         if isinstance(exchange, ByShift):
             naturals = exchange.space.naturals(records)
             shifts = [x.type.clone(dtype="float64")() for x in naturals]
-            moved = exchange.space.to_records(
-                [(x + shift).astype(x.dtype) for x, shift in zip(naturals, shifts, strict=True)]
-            )
+            pairs = zip(naturals, shifts, strict=True)
+            moved = exchange.space.to_records([(x + by).astype(x.dtype) for x, by in pairs])
             log_prior = exchange.space.log_prior(moved)
             self._shift = reading.in_python([*moved, log_prior], shifts)
 
@@ -246,9 +245,8 @@ class _OfValues:
         index = value_index(reading.records, self._values)
         self._index = compile_in_python(reading.model, list(reading.records), [index])
         separable = [x.log_densities.sum() for x in reading.separable_factors]
-        self._log_density = reading.in_python(
-            [pt.add(pt.zeros(()), *reading.log_priors, *separable)]
-        )
+        log_density = pt.add(pt.zeros(()), *reading.log_priors, *separable)
+        self._log_density = reading.in_python([log_density])
 
     def __call__(
         self,
@@ -301,12 +299,8 @@ def _terms(reading: ModelReading) -> tuple[list[Terms], list[bool]]:
             continue
         terms = (terms_of(factor.name, x) for x in as_terms(role, walk, factor.log_density))
         found += [each for each in terms if len(each.linear) == 1]
-    is_whole = np.concatenate(
-        [
-            np.full(int(np.prod(x.type.shape)), np.dtype(x.dtype).kind in "iub")
-            for x in [*totals, pt.zeros(0, dtype="int64")]
-        ]
-    )
+    kinds = [np.dtype(x.dtype).kind in "iub" for x in totals]
+    is_whole = np.repeat(kinds, [int(np.prod(x.type.shape)) for x in totals])
     whole = [bool(np.all(is_whole[next(iter(x.linear.values())).indices])) for x in found]
     return found, whole
 

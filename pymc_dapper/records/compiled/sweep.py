@@ -24,7 +24,7 @@ from pymc_dapper.backend.jit import JitFunction, numba_mode, with_parameter_chec
 from pymc_dapper.backend.rewrites import rewritten
 from pymc_dapper.graphs.data_arrays import DataArrays, of_data_alone
 from pymc_dapper.graphs.flat import split
-from pymc_dapper.graphs.prior import as_rows
+from pymc_dapper.graphs.prior import choose
 from pymc_dapper.graphs.rebuild import Graph, frontier, rebuild, same_function
 from pymc_dapper.records.compiled import products, truncated_counts  # noqa: F401  (their draws)
 from pymc_dapper.records.compiled.op import (
@@ -161,25 +161,13 @@ def compile_sweep(
     outputs = rebuild(rebuild(rebuild(outputs, known), from_proposals), values)
     inputs = {*graph_inputs(outputs)}
     takes = [k for k, x in enumerate(given) if x in inputs]
-    return CompiledSweep(
-        function=JitFunction(
-            [rng, n_present, by, *reading.records, *(given[k] for k in takes), *known.values()],
-            outputs,
-            reading.model,
-            options,
-        ),
-        as_written=JitFunction(
-            [*reading.records, *given],
-            [_at([factor.as_written for factor in reading.factors], {})],
-            reading.model,
-            options,
-        )
-        if any(factor.expanded for factor in reading.additive_factors)
-        else None,
-        n_records=n_records,
-        takes=takes,
-        data_arrays=DataArrays(reading, of_data),
-    )
+    inputs_of = [rng, n_present, by, *reading.records, *(given[k] for k in takes), *known.values()]
+    function = JitFunction(inputs_of, outputs, reading.model, options)
+    as_written = None
+    if any(factor.expanded for factor in reading.additive_factors):
+        graph = _at([factor.as_written for factor in reading.factors], {})
+        as_written = JitFunction([*reading.records, *given], [graph], reading.model, options)
+    return CompiledSweep(function, as_written, n_records, takes, DataArrays(reading, of_data))
 
 
 def sweep_graph(reading: ModelReading, mode: Mode) -> SweepGraph:
@@ -227,15 +215,6 @@ def _possible(
         return None, proposed
     [possible] = rebuild([reading.possible], dict(zip(reading.records, proposed, strict=True)))
     return possible, choose(possible, proposed, reading.records)
-
-
-def choose(
-    chosen: TensorVariable, new: Sequence[TensorVariable], old: Sequence[TensorVariable]
-) -> list[TensorVariable]:
-    """Take new values for chosen records and old values for the others."""
-    return [
-        pt.switch(as_rows(chosen, b), b, a).astype(a.dtype) for a, b in zip(old, new, strict=True)
-    ]
 
 
 def _decide(

@@ -146,13 +146,11 @@ def _sum(node: Apply, roles: Sequence[Role], axes: Sequence[int], new_sum: NewSu
         return Combination(role.axis - sum(k < role.axis for k in axes), terms), None
 
     others = [k for k in axes if k != role.axis]
-    total = pt.add(
-        *(
-            (c * _total(_broadcast_like(rows, x, (role.axis, *others)), role.axis, new_sum))
-            for c, rows in role.terms
-        )
-    )
-    return FunctionOfSums(), total.sum(axes).astype(node.outputs[0].dtype)
+    parts = []
+    for c, rows in role.terms:
+        of_each = pt.moveaxis(_broadcast_like(rows, x, (role.axis, *others)), role.axis, 0)
+        parts.append(c * pt.expand_dims(new_sum(of_each), role.axis))
+    return FunctionOfSums(), pt.add(*parts).sum(axes).astype(node.outputs[0].dtype)
 
 
 def _broadcast_like(rows: TensorVariable, x: TensorVariable, axes: Sequence[int]) -> TensorVariable:
@@ -171,15 +169,9 @@ def _matrix_product(node: Apply, roles: Sequence[Role], new_sum: NewSum) -> Comb
     if [getattr(role, "axis", None) for role in roles] != [1, 0]:
         raise _no_polynomial(node)
     # sum_i (c_a x_ia) (d_b y_ib) = c_a d_b sum_i x_ia y_ib.
-    total = pt.add(
-        *(
-            (c * d)
-            * new_sum(
-                _broadcast_like(x, left, (1,)).T[:, :, None]
-                * _broadcast_like(y, right, (0,))[:, None, :]
-            )
-            for c, x in _terms(node, left, roles[0], 1)
-            for d, y in _terms(node, right, roles[1], 0)
-        )
-    )
-    return FunctionOfSums(), total.astype(node.outputs[0].dtype)
+    parts = []
+    for c, x in _terms(node, left, roles[0], 1):
+        for d, y in _terms(node, right, roles[1], 0):
+            of_left, of_right = _broadcast_like(x, left, (1,)).T, _broadcast_like(y, right, (0,))
+            parts.append((c * d) * new_sum(of_left[:, :, None] * of_right[:, None, :]))
+    return FunctionOfSums(), pt.add(*parts).astype(node.outputs[0].dtype)

@@ -40,23 +40,18 @@ def describe_reading(reading: ModelReading, exchange: Exchange | None = None) ->
     The records and their proposals, a table of the factors, the sums, exactly known sums, what
     decides on proposals, and the cost of a sweep.
     """
-    return "\n".join(
-        [
-            f"{reading.n_records} records, proposed {_proposal(reading)}:",
-            *aligned(
-                [
-                    (f"  {name}", _shape(x.type.shape), x.dtype)
-                    for name, x in zip(reading.record_names, reading.records, strict=True)
-                ]
-            ),
-            "Factors that the records enter, their prior aside:",
-            *aligned([(f"  {x.name}", *_row(x, reading.plan)) for x in reading.factors]),
-            *_sums(reading),
-            *_known(exchange),
-            *_plan(reading.plan),
-            f"A sweep costs {_cost(reading)}.",
-        ]
-    )
+    records = zip(reading.record_names, reading.records, strict=True)
+    lines = [
+        f"{reading.n_records} records, proposed {_proposal(reading)}:",
+        *aligned([(f"  {name}", _shape(x.type.shape), x.dtype) for name, x in records]),
+        "Factors that the records enter, their prior aside:",
+        *aligned([(f"  {x.name}", *_row(x, reading.plan)) for x in reading.factors]),
+        *_sums(reading),
+        *_known(exchange),
+        *_plan(reading.plan),
+        f"A sweep costs {_cost(reading)}.",
+    ]
+    return "\n".join(lines)
 
 
 def summarise_reading(reading: ModelReading) -> str:

@@ -81,9 +81,8 @@ class _Contributions:
         self._function = reading.in_python(sums)
         # Integers in this range: their sum doesn't depend on the order.
         self.are_whole = True
-        self.depend_on_parameters = not set(explicit_graph_inputs(sums)).isdisjoint(
-            reading.parameters
-        )
+        inputs = set(explicit_graph_inputs(sums))
+        self.depend_on_parameters = not inputs.isdisjoint(reading.parameters)
 
     def at(self, values: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
         """Evaluate contributions with all records at the same value, for each of some values.

@@ -21,7 +21,7 @@ import pytensor.tensor as pt
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.noise import chosen_by
-from pymc_dapper.graphs.prior import all_entries, as_rows
+from pymc_dapper.graphs.prior import all_entries, as_rows, choose
 from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.terms.equations import KnownTotals
 from pymc_dapper.records.reading.finite import FiniteLaw
@@ -138,11 +138,7 @@ class ByValue(Exchange):
         possible = pt.isfinite(log_proposed)
         values = pt.set_subtensor(present[first], pt.switch(possible, new, of_first))
         values = pt.set_subtensor(values[second], pt.switch(possible, chosen, of_second))
-        after = [
-            pt.constant(column)[values].astype(x.dtype)
-            for x, column in zip(records, self.law.values.T, strict=True)
-        ]
-        return Proposed(after, log_present, log_proposed)
+        return Proposed(self.law.at(values, records), log_present, log_proposed)
 
 
 @dataclass(frozen=True)
@@ -199,10 +195,7 @@ class _OfAnyRecords(Exchange):
         together = possible[first] & possible[second]
         goes = pt.set_subtensor(pt.zeros_like(possible)[first], together)
         goes = pt.set_subtensor(goes[second], together)
-        after = [
-            pt.switch(as_rows(goes, x), new, x).astype(x.dtype)
-            for x, new in zip(records, changed, strict=True)
-        ]
+        after = choose(goes, changed, records)
         log_present = pt.add(*(present[of] for of in deciding))
         log_proposed = pt.add(*(proposed[of] for of in deciding))
         return Proposed(after, log_present, pt.switch(together, log_proposed, -np.inf))

@@ -150,11 +150,9 @@ def read_factors(
             case FunctionOfSums():
                 sums.extend(walk.sums)
                 total = _total(followed)
-                factors.append(
-                    AdditiveFactor(
-                        name, as_written, total, tuple(walk.sums), walk.expanded, wrapped
-                    )
-                )
+                own = tuple(walk.sums)
+                factor = AdditiveFactor(name, as_written, total, own, walk.expanded, wrapped)
+                factors.append(factor)
     return factors
 
 

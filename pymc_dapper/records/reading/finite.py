@@ -174,9 +174,12 @@ class FiniteLaw:
         records: Sequence[TensorVariable],
     ) -> list[TensorVariable]:
         """Choose the values that correspond to uniform numbers, shape (n,)."""
-        chosen = chosen_by(u, weights)
+        return self.at(chosen_by(u, weights), records)
+
+    def at(self, index: TensorVariable, records: Sequence[TensorVariable]) -> list[TensorVariable]:
+        """Look up the values with these numbers, in the types of the records."""
         return [
-            pt.constant(column)[chosen].astype(x.dtype)
+            pt.constant(column)[index].astype(x.dtype)
             for x, column in zip(records, self.values.T, strict=True)
         ]
 

@@ -77,9 +77,8 @@ def check_fixed_totals(
     UserWarning
         If this is so at all values that were drawn.
     """
-    others = {*reading.parameters, *reading.records}.intersection(
-        explicit_graph_inputs([known.offset])
-    )
+    inputs = explicit_graph_inputs([known.offset])
+    others = {*reading.parameters, *reading.records}.intersection(inputs)
     m = len(known.factors)
     if not values or others or len(values) * reading.n_records * m**2 > MOST_PRODUCTS:
         return

@@ -185,13 +185,11 @@ class _CompiledFactor:
             self._all_rows(self._of_block, [*block, *parameters])
             for block in zip(*(_blocks(x) for x in records), strict=True)
         ]
-        return [
-            _Rows(
-                np.concatenate([rows.marks for rows in of_sum]),
-                sum_of_rows(np.array([rows.total for rows in of_sum])),
-            )
-            for of_sum in zip(*blocks, strict=True)
-        ]
+        found = []
+        for of_sum in zip(*blocks, strict=True):
+            total = sum_of_rows(np.array([rows.total for rows in of_sum]))
+            found.append(_Rows(np.concatenate([rows.marks for rows in of_sum]), total))
+        return found
 
     def _all_rows(self, function: Callable[..., list[np.ndarray]], state: State) -> list[_Rows]:
         per_record = self._call(function, state)

@@ -33,17 +33,11 @@ def compile_draw(reading: SizeReading, last: int, compile_kwargs: dict[str, Any]
     }
     [log_weights] = rebuild([reading.log_weights], records)
     drawn, at_the_end = drawn_number(log_weights, uniforms[1], last)
-    return JitFunction(
-        [rng, number, *reading.records, *reading.parameters, *reading.data.values()],
-        [
-            *records.values(),
-            pt.switch(drawn < 0, number, drawn).astype(number.dtype),
-            pt.stack([drawn.astype("float64"), at_the_end]),
-            log_weights,
-        ],
-        reading.model,
-        compile_kwargs,
-    )
+    inputs = [rng, number, *reading.records, *reading.parameters, *reading.data.values()]
+    new = pt.switch(drawn < 0, number, drawn).astype(number.dtype)
+    outcome = pt.stack([drawn.astype("float64"), at_the_end])
+    outputs = [*records.values(), new, outcome, log_weights]
+    return JitFunction(inputs, outputs, reading.model, compile_kwargs)
 
 
 def shuffled(rows: TensorVariable, n: TensorVariable, u: TensorVariable) -> TensorVariable:
