@@ -19,31 +19,31 @@ from pymc_dapper.backend.numba_ops import compiles, numba_njit
 class Drawn(KernelOp):
     """Random numbers from a generator, drawn by a kernel.
 
-    Inputs are the generator, the number of draws, and vectors of float64. Outputs are the
-    generator, and a vector. The next draw takes the output generator as its input, which fixes the
-    order of draws.
+    Inputs are the generator, the number of draws, how many of them belong together, and vectors of
+    float64. Outputs are the generator, and a vector. The next draw takes the output generator as
+    its input, which fixes the order of draws.
 
     Parameters
     ----------
     kernel : callable
         For numba: ``kernel(rng, width, out, *vectors)`` fills ``out``, by `backend.draws`.
-    width : int
-        Handed to the kernel: how many numbers belong together.
     """
 
-    __props__ = ("kernel", "width")
+    __props__ = ("kernel",)
     by_address = True
 
-    def __init__(self, kernel: Callable, width: int = 1):
-        self.kernel, self.width = kernel, width
+    def __init__(self, kernel: Callable):
+        self.kernel = kernel
 
-    def make_node(self, rng: Variable, length: Variable | int, *inputs: Variable) -> Apply:
-        """Apply to a generator, the number of draws, and what they depend on."""
+    def make_node(
+        self, rng: Variable, length: Variable | int, width: Variable | int = 1, *inputs: Variable
+    ) -> Apply:
+        """Apply to a generator, the numbers of draws, and what they depend on."""
         n, *vectors = (pt.as_tensor(x) for x in (length, *inputs))
         static = int(n.data) if isinstance(n, Constant) else None
         drawn = pt.tensor("drawn", dtype="float64", shape=(static,))
-        number = pt.scalar_from_tensor(n.astype("int64"))
-        return Apply(self, [rng, number, *vectors], [random_generator_type(), drawn])
+        numbers = [pt.scalar_from_tensor(pt.as_tensor(x).astype("int64")) for x in (n, width)]
+        return Apply(self, [rng, *numbers, *vectors], [random_generator_type(), drawn])
 
 
 class DrawnInPython(Op):
@@ -82,10 +82,10 @@ NOISE: dict[str, Callable] = {
 
 @compiles(Drawn)
 def _drawn(op: Drawn) -> Callable:
-    fill, width = op.kernel, op.width
+    fill = op.kernel
 
     @numba_njit
-    def drawn(rng, length, *vectors):  # type: ignore[no-untyped-def]
+    def drawn(rng, length, width, *vectors):  # type: ignore[no-untyped-def]
         out = np.empty(length)
         fill(rng, width, out, *vectors)
         return rng, out

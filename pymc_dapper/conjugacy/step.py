@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import partial
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytensor.tensor as pt
@@ -21,13 +21,17 @@ from pymc_dapper.backend.iterations import Transition
 from pymc_dapper.backend.jit import JitFunction
 from pymc_dapper.conjugacy.check import check_conditional
 from pymc_dapper.conjugacy.conditional import Conditional, read_conditionals
+from pymc_dapper.conjugacy.families import DIRICHLET
 from pymc_dapper.conjugacy.weights import WEIGHTS
 from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.graphs.flat import split
-from pymc_dapper.graphs.rebuild import rebuild, same_function
+from pymc_dapper.graphs.rebuild import Graph, rebuild, same_function, with_constants_as_inputs
 from pymc_dapper.graphs.view import Reading
 from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.data import SharedData
+
+MANY = 3
+"""So many tables that differ in their constants, such as their shapes, share a function."""
 
 
 @dataclass_state
@@ -116,7 +120,7 @@ class ConjugateStep(Step):
         self._update(point, np.random.default_rng(0))
 
     def _update(self, point: PointType, rng: np.random.Generator) -> PointType:
-        values = self._draws.draw(rng, *self._draws.given(point))
+        values = self._draws.draw(rng, *self._draws.given(point), *self._draws.constants)
         return {**point, **dict(zip(self._draws.names, values, strict=True))}
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
@@ -127,7 +131,7 @@ class ConjugateStep(Step):
     def transitions(self) -> Sequence[Transition]:
         """The compiled draws of all blocks."""
         draws = self._draws
-        takes = (*draws.given.names, *draws.given.data.values)
+        takes = (*draws.given.names, *draws.given.data.values, *draws.constants)
         return [Transition(draws.draw, takes, tuple(draws.names))]
 
     def ordinary(self) -> int:
@@ -185,15 +189,40 @@ class _Draws:
         shared = SharedData(Reading(view, data), f"ConjugateStep for {listed}")
         others = view.values_in(self._outputs)
         self.given = Given(others, shared)
-        self._inputs = [first, *others, *data.values()]
+        self._graph: Graph = [first, *others, *data.values()], self._outputs
+        self.constants: list[Any] = []
+        """What the compiled function takes after values and data."""
+        self._kind: _Kind | None = None
+        if [x.family for x in conditionals] == [DIRICHLET]:
+            self._find_kind()
+
+    def _find_kind(self) -> None:
+        """Find the tables of probabilities that differ from this one in constants alone."""
+        kinds = answer(self._model, "kinds of tables", list[_Kind])
+        graph, self._own = with_constants_as_inputs(self._graph)
+        self._kind = next((x for x in kinds if same_function(x.graph, graph)), None)
+        if self._kind is None:
+            self._kind = _Kind(graph, set())
+            kinds.append(self._kind)
+        self._kind.members.add(tuple(np.asarray(x).tobytes() for x in self._own))
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
+        if self._kind is not None and len(self._kind.members) >= MANY:
+            self._graph, self.constants = self._kind.graph, self._own
         # Parameters of one kind, such as tables of several columns, share a function.
         made = answer(self._model, ("draws", repr(compile_kwargs)), list[Any])
-        graph = self._inputs, self._outputs
-        draw = next((draw for known, draw in made if same_function(graph, known)), None)
-        self.draw = copy(draw) if draw else JitFunction(*graph, self._model, compile_kwargs)
-        made.append((graph, self.draw))
+        draw = next((draw for known, draw in made if same_function(self._graph, known)), None)
+        self.draw = copy(draw) if draw else JitFunction(*self._graph, self._model, compile_kwargs)
+        made.append((self._graph, self.draw))
+
+
+class _Kind(NamedTuple):
+    """Tables of probabilities that are drawn alike, such as those of unequal columns."""
+
+    graph: Graph
+    """A draw of any of them, whose last inputs are the constants."""
+    members: set[tuple[bytes, ...]]
+    """The constants of each."""
 
 
 def _drawn(
@@ -206,7 +235,7 @@ def _drawn(
         rng, flat = DrawnInPython(family.draw, length)(rng, *parameters)
     else:
         width = shapes[0][-1] if shapes[0] else 1
-        rng, flat = Drawn(family.kernel, width)(rng, length, *(x.flatten() for x in parameters))
+        rng, flat = Drawn(family.kernel)(rng, length, width, *(x.flatten() for x in parameters))
     if family.positive and len(shapes) > 1:  # one logarithm of all: most transforms are one
         parts = [pt.exp(x) for x in split(pt.log(flat), shapes)]
     else:

@@ -7,6 +7,7 @@ import pytensor.tensor as pt
 from pytensor.raise_op import Assert
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.products import read_lookup
 from pymc_dapper.graphs.rebuild import rebuild
 
 
@@ -37,19 +38,27 @@ def total_by_category(
     Categories are indices on the last axis of ``entries``, a selection of the parameter's entries,
     whose leading axes are broadcast to them. The counts have the parameter's static shape.
     """
-    numbers = _numbers(entries, parameter)
-    n_categories, size = numbers.shape[-1], prod(parameter.type.shape)
-    inside = pt.ge(categories, 0) & pt.lt(categories, n_categories)
-    known = pt.switch(inside, categories, 0).flatten()
-    if all(numbers.type.broadcastable[:-1]):
-        which = numbers.flatten()[known]
+    lookup, size = read_lookup(entries), prod(parameter.type.shape)
+    if lookup is not None and lookup.table is parameter and len(lookup.indices) == 1:
+        [row], (n_rows, n_categories) = lookup.indices, parameter.type.shape
+        inside = pt.ge(row + n_rows, 0) & pt.lt(row, n_rows)
+        inside &= pt.ge(categories, 0) & pt.lt(categories, n_categories)
+        which = row % n_rows * n_categories + categories
     else:
-        rows = pt.broadcast_to(numbers, (*inside.shape, n_categories)).reshape((-1, n_categories))
-        which = rows[pt.arange(rows.shape[0]), known]
-    inside = inside.flatten() & pt.ge(which, 0) & pt.lt(which, size)
+        numbers = _numbers(entries, parameter)
+        n_categories = numbers.shape[-1]
+        inside = pt.ge(categories, 0) & pt.lt(categories, n_categories)
+        known = pt.switch(inside, categories, 0).flatten()
+        if all(numbers.type.broadcastable[:-1]):
+            which = numbers.flatten()[known]
+        else:
+            rows = pt.broadcast_to(numbers, (*inside.shape, n_categories))
+            rows = rows.reshape((-1, n_categories))
+            which = rows[pt.arange(rows.shape[0]), known]
+        inside = inside.flatten() & pt.ge(which, 0) & pt.lt(which, size)
     # Others are counted last, so that one loop checks and counts.
     counts = pt.zeros(size + 1, dtype="float64")[pt.switch(inside, which, size)].inc(1.0)
-    counts = _refused("a category or an index")(counts[:size], pt.eq(counts[size], 0))
+    counts = _refused("a category or an index")(counts[:-1], pt.eq(counts[-1], 0))
     return counts.reshape(parameter.type.shape)
 
 

@@ -1,12 +1,15 @@
 """Small tools for PyTensor graphs."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import pytensor.tensor as pt
 from pytensor.compile.builders import OpFromGraph
 from pytensor.graph import Apply, Constant, Variable, graph_inputs
 from pytensor.graph.basic import equal_computations
 from pytensor.graph.traversal import io_toposort
+from pytensor.scalar.basic import ScalarType, get_scalar_type
 from pytensor.tensor.basic import constant
 from pytensor.tensor.shape import Shape, Shape_i
 
@@ -64,6 +67,28 @@ def same_function(one: Graph, other: Graph) -> bool:
     types, others = ([x.type for each in graph for x in each] for graph in (one, other))
     same = types == others and len(one[0]) == len(other[0])
     return same and equal_computations(one[1], other[1], one[0], other[0])
+
+
+def with_constants_as_inputs(graph: Graph) -> tuple[Graph, list[Any]]:
+    """Have a graph take its constants as further inputs, with axes of any length.
+
+    Numbers that may be built into operations stay: those below zero, 0 and 1.
+    """
+    inputs, outputs = graph
+    new: dict[Variable, Variable] = {}
+    values: list[Any] = []
+    for x in graph_inputs(outputs):
+        data = np.asarray(x.data) if isinstance(x, Constant) and x.data is not None else np.ones(())
+        if data.dtype.kind not in "iuf" or data.min() < 0 or (not data.ndim and data <= 1):
+            continue
+        # PyTensor keeps whole numbers in the shortest type that holds them. Here all have one type.
+        whole = data.dtype.kind in "iu"
+        values.append(np.array(data, "int64" if whole else data.dtype, order="C"))
+        shape = [n if whole or n == 1 else None for n in data.shape]
+        new[x] = pt.tensor(dtype=values[-1].dtype, shape=shape)
+        if isinstance(x.type, ScalarType):
+            values[-1], new[x] = values[-1][()], get_scalar_type(values[-1].dtype)()
+    return ([*inputs, *new.values()], rebuild(outputs, new)), values
 
 
 def inline_symbolic_ops[V: Variable](graphs: Sequence[V]) -> list[V]:
