@@ -11,6 +11,7 @@ import pytest
 from pymc.step_methods.state import equal_dataclass_values
 from pytensor.graph.basic import Constant
 
+from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.steps.building import building
@@ -227,6 +228,60 @@ def test_parameters_of_one_kind_share_a_function():
     point = {**model.initial_point(), "x0": np.zeros(1000, int), "x1": np.ones(1000, int)}
     low, high = (step.step(point)[0] for step in steps[:2])
     assert low["p0_logodds__"] < -3 < 3 < high["p1_logodds__"]
+
+
+@pytest.fixture(scope="module")
+def unequal_tables():
+    """Four tables of probabilities, two of one shape: steps that share a function, and others."""
+    rng, n = np.random.default_rng(1), 200
+    with pm.Model() as model:
+        group = pm.Categorical("group", pm.Dirichlet("share", np.ones(2)), shape=n)
+        tables = []
+        for k, size in enumerate((2, 3, 5, 3)):
+            p = pm.Dirichlet(f"p{k}", rng.gamma(2, size=(2, size)))
+            pm.Categorical(f"x{k}", p[group], shape=n)
+            tables.append(p)
+    point = model.initial_point()
+    point["group"] = rng.integers(2, size=n)
+    for k, p in enumerate(tables):
+        point[f"x{k}"] = rng.integers(p.type.shape[1], size=n)
+    with building(own_mode=False):
+        read = [(read_conditionals(model, [p]), [p]) for p in tables]
+        steps = [ConjugateStep.of_reading(*each, model=model) for each in read]
+        for step in steps:
+            step.compile()
+    return steps, [ConjugateStep([p], model=model) for p in tables], point
+
+
+def drawn_by(step, point):
+    step.setup_chain(np.random.default_rng(1), tune=0, draws=1)
+    return step.step(point)[0][step.vars[0].name]
+
+
+def test_tables_that_differ_in_constants_share_a_function(unequal_tables):
+    """In shapes and in priors. Each is drawn as if it was alone."""
+    steps, alone, point = unequal_tables
+    assert len({id(step._draws.draw.jitted) for step in steps}) == 1
+    assert len({id(step._draws.draw.jitted) for step in alone}) == len(alone)
+    for one, other in zip(steps, alone, strict=True):
+        draw = drawn_by(other, point)
+        np.testing.assert_allclose(drawn_by(one, point), draw, rtol=1e-12)
+        np.testing.assert_allclose(drawn_by(cloudpickle.loads(cloudpickle.dumps(one)), point), draw)
+
+
+def test_each_table_is_drawn_with_its_own_constants(unequal_tables, monkeypatch):
+    steps, alone, point = unequal_tables
+    monkeypatch.setattr(steps[1]._draws, "constants", steps[3]._draws.constants)
+    assert not np.allclose(drawn_by(steps[1], point), drawn_by(alone[1], point))
+
+
+def test_their_iterations_are_compiled_calls_with_the_same_draws(unequal_tables):
+    steps, _, point = unequal_tables
+    for step in steps:
+        [transition] = step.transitions
+        given = [point[x] if isinstance(x, str) else x for x in transition.takes]
+        [value] = transition.function(np.random.default_rng(1), *given)
+        np.testing.assert_array_equal(value, drawn_by(step, point))
 
 
 def test_a_family_without_a_kernel_is_drawn_in_python():

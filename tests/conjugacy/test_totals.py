@@ -43,10 +43,19 @@ def test_terms_are_added_up_along_axes_that_entries_lack():
     assert not by_row[:, 1:].any()
 
 
-def test_categories_are_counted_by_the_row_that_they_belong_to():
-    rows, categories = [0, 1, 1, 1], pt.constant([2, 0, 0, 1])
+@pytest.mark.parametrize("rows", [[0, 1, 1, 1], [-2, 1, -1, 1]])
+def test_categories_are_counted_by_the_row_that_they_belong_to(rows):
+    categories = pt.constant([2, 0, 0, 1])
     found = at(total_by_category(categories, THETA[rows], THETA))
     np.testing.assert_array_equal(found, [[0, 0, 1], [2, 1, 0]])
     p = pt.vector("p", shape=(3,))
     alike = total_by_category(categories, p, p).eval(mode="FAST_COMPILE")
     np.testing.assert_array_equal(alike, [2, 1, 1])
+
+
+@pytest.mark.parametrize(("row", "category"), [(2, 0), (-3, 0), (0, 3), (1, -1)])
+def test_a_row_or_a_category_out_of_range_is_refused(row, category):
+    """Also where it would be an entry of the next row, or of the one before."""
+    rows, categories = pt.constant([0, row]), pt.constant([1, category])
+    with pytest.raises(AssertionError, match="out of range"):
+        at(total_by_category(categories, THETA[rows], THETA))

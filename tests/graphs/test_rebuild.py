@@ -11,6 +11,8 @@ from pymc_dapper.graphs.rebuild import (
     frontier,
     inline_symbolic_ops,
     rebuild,
+    same_function,
+    with_constants_as_inputs,
     with_inputs,
 )
 
@@ -87,3 +89,26 @@ def test_the_frontier_is_what_can_be_computed_first():
     assert frontier([X], GRAPH + 3) == [FIXED]
     assert frontier([X], GRAPH + Y.sum())[0] is FIXED
     assert frontier([X, Y], GRAPH) == []
+
+
+def test_graphs_that_differ_in_constants_are_the_same_of_more_inputs():
+    """Numbers below zero, 0, 1 and conditions stay."""
+
+    def graph(weights):
+        table = pt.constant(weights)
+        n_rows, size = weights.shape
+        rows = (X[: n_rows * size].reshape((n_rows, size)) * table)[:, :-1]
+        return [X], [pt.switch(pt.constant([True]), pt.alloc(0.0, 1, size), 2.5).sum() + rows]
+
+    of = [np.arange(6.0).reshape(2, 3), np.arange(20.0).reshape(5, 4) + 1]
+    made = [with_constants_as_inputs(graph(weights)) for weights in of]
+    assert same_function(made[0][0], made[1][0])
+    assert not same_function(graph(of[0]), graph(of[1]))
+    x = np.random.default_rng(1).random(30)
+    (inputs, [output]), _ = made[0]
+    for weights, (_, constants) in zip(of, made, strict=True):
+        _, [expected] = graph(weights)
+        given = dict(zip(inputs, [x, *constants], strict=True))
+        np.testing.assert_array_equal(
+            output.eval(given, mode="FAST_COMPILE"), expected.eval({X: x}, mode="FAST_COMPILE")
+        )
