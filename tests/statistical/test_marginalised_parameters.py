@@ -156,7 +156,7 @@ def test_a_parameter_drawn_given_other_counts_shows():
     model, exact = shared_probability()
     step = DrawnBefore([model["x"]], integrate=[model["p"]], model=model)
     # A small fault: half of the draws hardly show it by so much.
-    assert np.abs(z_scores(draws_of(model, [step], draws=8_000), exact)).max() > 8
+    assert np.abs(z_scores(draws_of(model, [step], draws=16_000), exact)).max() > 8
 
 
 # `conjugacy/test_marginal.py` compares marginals with integrals, in every run.
