@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytensor.tensor as pt
+from pytensor.graph import graph_inputs
 
 from pymc_dapper.backend.jit import JitFunction, numba_mode
 from pymc_dapper.graphs.evaluation import compile_in_python
@@ -34,9 +35,11 @@ class SweepParts:
     decide: Callable
     n_decisions: int
     as_written: Any
+    takes_records: bool = False
+    """Whether proposals depend on the present records, which come last then."""
 
     def update(self, rng, records, given, n_present=None, by=AS_DRAWN):
-        proposals = self.propose(rng, *given)
+        proposals = self.propose(rng, *given, *(records if self.takes_records else ()))
         n = self.n_decisions if n_present is None else n_present
         log_uniforms = -by * rng.standard_exponential(n)
         return self.after(records, proposals, log_uniforms, given)
@@ -89,16 +92,18 @@ def take_apart(reading, as_written=None, function=JitFunction):
         **options,
     )
 
+    takes_records = not {*reading.records}.isdisjoint(graph_inputs(reading.proposals))
+
     @cache
     def from_noise():
-        inputs = [*reading.randomness.inputs, *given]
+        inputs = [*reading.randomness.inputs, *given, *(reading.records if takes_records else ())]
         return function(inputs, reading.proposals, **options)
 
     def propose(rng, *values):
         return from_noise()(*reading.randomness.draw(rng), *values)
 
     n_decisions = 0 if isinstance(reading.plan, NothingToDecide) else reading.n_records
-    return SweepParts(from_noise, propose, decide, n_decisions, as_written)
+    return SweepParts(from_noise, propose, decide, n_decisions, as_written, takes_records)
 
 
 def _check_same(step, apart):
@@ -111,7 +116,7 @@ def _check_same(step, apart):
         # In the order of the whole: a generator among the noise is drawn from last.
         noise = step._reading.randomness.draw(rng)
         log_uniforms = -rng.standard_exponential(apart.n_decisions)
-        proposals = apart.from_noise()(*noise, *given)
+        proposals = apart.from_noise()(*noise, *given, *(records if apart.takes_records else ()))
         parts = apart.after(records, proposals, log_uniforms, given)
         for a, b in zip(whole[:n], parts[:n], strict=True):
             # Compiled as one, the last digits may be rounded in another way.

@@ -8,7 +8,7 @@ from scipy.stats import binomtest, laplace, linregress, norm, poisson
 import pymc_dapper as pmd
 from examples._errors_in_counts import CountRegression, LeastSquares, attenuation
 from tests.quadrature import marginals
-from tests.statistical.agreement import FEW, assert_agrees, assert_disagrees, compare
+from tests.statistical.agreement import assert_agrees, assert_disagrees, compare
 from tests.statistical.twins import with_half_the_log_ratio
 
 LINE = np.array([-5.0, 4.0])
@@ -167,7 +167,7 @@ class TestThePosterior:
     def test_a_sampler_with_half_the_log_ratio_is_detected(self, sampled, exact):
         model, steps, line = sampled
         twins = [with_half_the_log_ratio(step) for step in steps]
-        assert_disagrees(compare(model, [*twins, line], exact, draws=FEW))
+        assert_disagrees(compare(model, [*twins, line], exact, draws=9_000))
 
 
 @pytest.mark.parametrize(
