@@ -269,12 +269,12 @@ def impossible_outcomes():
     """Some values of a variable make what is observed impossible, whatever the other is."""
     with pm.Model() as model:
         p, q = pm.Beta("p", 1, 2), pm.Beta("q", 1, 1)
-        x = pm.Bernoulli("x", p, shape=3)
+        x = pm.Bernoulli("x", p, shape=4)
         y = pm.Categorical("y", pt.as_tensor([[0.4, 0.0, 0.6], [0.3, 0.7, 0.0]])[x])
-        pm.Bernoulli("seen", q * pt.eq(y, 0), observed=np.array([0, 1, 0]))
+        pm.Bernoulli("seen", q * pt.eq(y, 0), observed=np.array([0, 1, 0, 0]))
         pm.Potential("law", pt.switch(pt.eq(y, 2), -np.inf, q * x))
         _normal("privacy", 1.3, x.sum(), 1.0)
-    return Form(model, {"x": range(2), "y": range(3)}, [0, 1, 0])
+    return Form(model, {"x": range(2), "y": range(3)}, [0, 1, 0, 0])
 
 
 def outcomes_of_a_chain():
