@@ -224,8 +224,8 @@ def read_steps(
             from pymc_dapper.counts.step import CountStep
 
             of_counts = readings.counts(latent.counts, conditionals)
-            own = {**options, "integrate": drawn_with_counts}
-            steps.append(CountStep.of_reading(of_counts, latent.counts, **own))
+            integrated = {"integrate": drawn_with_counts, **options}
+            steps.append(CountStep.of_reading(of_counts, latent.counts, **integrated))
     of_parameters = parameter_steps(readings, left, conjugate, nuts, options, present)
     # Steps given present records alone come before absent ones are drawn again; all other steps use
     # all records, and come after.

@@ -31,7 +31,8 @@ from pymc_dapper.steps.base import Given, Step
 from pymc_dapper.steps.data import SharedData
 
 MANY = 3
-"""So many tables that differ in their constants, such as their shapes, share a function."""
+"""Tables that differ in constants alone, such as their shapes, share a function if there are so
+many."""
 
 
 @dataclass_state
@@ -184,31 +185,30 @@ class _Draws:
             rng, values = _drawn(conditional, rng, drawn)
             drawn.update(zip(conditional.values, values, strict=True))
             data.update(conditional.data)
-        self._model, self._outputs = view.model, list(drawn.values())
+        self._model, outputs = view.model, list(drawn.values())
         listed = ", ".join(f"'{rv.name}'" for x in conditionals for rv in x.rvs)
         shared = SharedData(Reading(view, data), f"ConjugateStep for {listed}")
-        others = view.values_in(self._outputs)
+        others = view.values_in(outputs)
         self.given = Given(others, shared)
-        self._graph: Graph = [first, *others, *data.values()], self._outputs
+        self._graph: Graph = [first, *others, *data.values()], outputs
         self.constants: list[Any] = []
         """What the compiled function takes after values and data."""
-        self._kind: _Kind | None = None
-        if [x.family for x in conditionals] == [DIRICHLET]:
-            self._find_kind()
+        self._kind = self._find_kind() if [x.family for x in conditionals] == [DIRICHLET] else None
 
-    def _find_kind(self) -> None:
+    def _find_kind(self) -> "_Kind":
         """Find the tables of probabilities that differ from this one in constants alone."""
         kinds = answer(self._model, "kinds of tables", list[_Kind])
-        graph, self._own = with_constants_as_inputs(self._graph)
-        self._kind = next((x for x in kinds if same_function(x.graph, graph)), None)
-        if self._kind is None:
-            self._kind = _Kind(graph, set())
-            kinds.append(self._kind)
-        self._kind.members.add(tuple(np.asarray(x).tobytes() for x in self._own))
+        graph, self._known = with_constants_as_inputs(self._graph)
+        kind = next((x for x in kinds if same_function(x.graph, graph)), None)
+        if kind is None:
+            kind = _Kind(graph, set())
+            kinds.append(kind)
+        kind.members.add(tuple(np.asarray(x).tobytes() for x in self._known))
+        return kind
 
     def compile(self, compile_kwargs: dict[str, Any]) -> None:
         if self._kind is not None and len(self._kind.members) >= MANY:
-            self._graph, self.constants = self._kind.graph, self._own
+            self._graph, self.constants = self._kind.graph, self._known
         # Parameters of one kind, such as tables of several columns, share a function.
         made = answer(self._model, ("draws", repr(compile_kwargs)), list[Any])
         draw = next((draw for known, draw in made if same_function(self._graph, known)), None)

@@ -40,7 +40,8 @@ def total_by_category(
     """
     lookup, size = read_lookup(entries), prod(parameter.type.shape)
     if lookup is not None and lookup.table is parameter and len(lookup.indices) == 1:
-        [row], (n_rows, n_categories) = lookup.indices, parameter.type.shape
+        (n_rows, n_categories), [row] = parameter.type.shape, lookup.indices
+        row = row.astype("int64")  # it may be of a type that is too short for numbers of entries
         inside = pt.ge(row + n_rows, 0) & pt.lt(row, n_rows)
         inside &= pt.ge(categories, 0) & pt.lt(categories, n_categories)
         which = row % n_rows * n_categories + categories

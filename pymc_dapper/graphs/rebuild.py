@@ -72,14 +72,15 @@ def same_function(one: Graph, other: Graph) -> bool:
 def with_constants_as_inputs(graph: Graph) -> tuple[Graph, list[Any]]:
     """Have a graph take its constants as further inputs, with axes of any length.
 
-    Numbers that may be built into operations stay: those below zero, 0 and 1.
+    Single numbers of 1 or less stay, such as the start of a slice, and so do arrays with a number
+    below zero, such as a shape with -1.
     """
     inputs, outputs = graph
     new: dict[Variable, Variable] = {}
     values: list[Any] = []
     for x in graph_inputs(outputs):
         data = np.asarray(x.data) if isinstance(x, Constant) and x.data is not None else np.ones(())
-        if data.dtype.kind not in "iuf" or data.min() < 0 or (not data.ndim and data <= 1):
+        if data.dtype.kind not in "iuf" or data.min(initial=0) < 0 or (not data.ndim and data <= 1):
             continue
         # PyTensor keeps whole numbers in the shortest type that holds them. Here all have one type.
         whole = data.dtype.kind in "iu"

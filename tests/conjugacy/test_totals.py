@@ -53,6 +53,16 @@ def test_categories_are_counted_by_the_row_that_they_belong_to(rows):
     np.testing.assert_array_equal(alike, [2, 1, 1])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_rows_may_be_of_a_short_type(dtype):
+    """Such as the codes of a column in pandas. The table has more entries than such a type."""
+    theta = pt.matrix("theta", shape=(100, 50))
+    rows, categories = np.array([3, 99, 99], dtype), np.array([49, 7, 7], "int8")
+    counts = total_by_category(pt.constant(categories), theta[rows], theta)
+    found = counts.eval({theta: np.zeros((100, 50))}, mode="FAST_COMPILE", on_unused_input="ignore")
+    assert (found[3, 49], found[99, 7], found.sum()) == (1, 2, 3)
+
+
 @pytest.mark.parametrize(("row", "category"), [(2, 0), (-3, 0), (0, 3), (1, -1)])
 def test_a_row_or_a_category_out_of_range_is_refused(row, category):
     """Also where it would be an entry of the next row, or of the one before."""

@@ -92,13 +92,14 @@ def test_the_frontier_is_what_can_be_computed_first():
 
 
 def test_graphs_that_differ_in_constants_are_the_same_of_more_inputs():
-    """Numbers below zero, 0, 1 and conditions stay."""
+    """Small numbers stay, and arrays with numbers below zero; an array may be empty."""
 
     def graph(weights):
         table = pt.constant(weights)
         n_rows, size = weights.shape
         rows = (X[: n_rows * size].reshape((n_rows, size)) * table)[:, :-1]
-        return [X], [pt.switch(pt.constant([True]), pt.alloc(0.0, 1, size), 2.5).sum() + rows]
+        chosen = pt.switch(pt.constant([True]), pt.alloc(0.0, 1, size), 2.5).sum()
+        return [X], [chosen + rows + pt.constant(np.zeros(0)).sum()]
 
     of = [np.arange(6.0).reshape(2, 3), np.arange(20.0).reshape(5, 4) + 1]
     made = [with_constants_as_inputs(graph(weights)) for weights in of]

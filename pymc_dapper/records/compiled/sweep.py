@@ -159,10 +159,10 @@ def compile_sweep(
     of_data = of_data_alone(outputs, reading.data.values(), Sweep)
     known = {x: x.type() for x in of_data}
     outputs = rebuild(rebuild(rebuild(outputs, known), from_proposals), values)
-    inputs = {*graph_inputs(outputs)}
-    takes = [k for k, x in enumerate(given) if x in inputs]
-    inputs_of = [rng, n_present, by, *reading.records, *(given[k] for k in takes), *known.values()]
-    function = JitFunction(inputs_of, outputs, reading.model, options)
+    used = {*graph_inputs(outputs)}
+    takes = [k for k, x in enumerate(given) if x in used]
+    inputs = [rng, n_present, by, *reading.records, *(given[k] for k in takes), *known.values()]
+    function = JitFunction(inputs, outputs, reading.model, options)
     as_written = None
     if any(factor.expanded for factor in reading.additive_factors):
         graph = _at([factor.as_written for factor in reading.factors], {})
