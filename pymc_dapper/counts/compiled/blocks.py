@@ -25,9 +25,10 @@ SOFT = 0.2
 """Single vectors mix slowly if the log-density bends less than this, relative to along them."""
 EMPTIEST = 1.0
 """Least room of a cell, in people."""
+LEAST_BEND = 0.1
+"""Least curvature in any direction, in units of 1 / count^2; the true one may be negative."""
 FLATTEST = 1e-12
-"""Least curvature in any direction, relative to the largest; the true one may be zero or
-negative."""
+"""Least curvature in any direction, relative to the largest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,10 +55,12 @@ def block_moves(
     """
     bends = (coefficients.T * curvatures) @ coefficients
     # A cell has little more room than its count. So 1 / count^2, the curvature of log(count), is
-    # added: a Gamma density then has the curvature of its standard deviation.
+    # added: a Gamma density then has the curvature of its standard deviation. Where terms bend
+    # upwards, cells still have little more room than a few times their counts.
     room = np.maximum(counts, EMPTIEST)
     own = room**-2
-    metric = _positive(bends + np.diag(own))
+    scale = np.outer(room, room)
+    metric = _at_least((bends + np.diag(own)) * scale, LEAST_BEND) / scale
     reduced = _upwards(reduce_basis(basis, metric))
     products = reduced @ metric @ reduced.T
     # A cell that has little room because of its own few people moves no better along with others.
@@ -120,8 +123,8 @@ def _joint(products: np.ndarray, stiff: np.ndarray) -> tuple[list[np.ndarray], l
     return joint, [np.linalg.cholesky(products[np.ix_(part, part)]) for part in joint]
 
 
-def _positive(metric: np.ndarray) -> np.ndarray:
-    """Raise zero and negative eigenvalues of a metric."""
+def _at_least(metric: np.ndarray, least: float) -> np.ndarray:
+    """Raise eigenvalues of a metric that are less."""
     values, vectors = np.linalg.eigh(metric)
-    values = np.maximum(values, max(FLATTEST * values[-1], 1e-100))
+    values = np.maximum(values, max(least, FLATTEST * values[-1]))
     return np.ascontiguousarray((vectors * values) @ vectors.T)
