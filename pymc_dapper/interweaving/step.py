@@ -229,7 +229,9 @@ class InterweaveStep(Step):
             reading = read_affine(reading, self._affine, self._point, of_noise)
             given = self._given_of(reading)
         dim = int(sum(np.prod(x.type.shape) for x in (*reading.moving, *reading.numbers)))
-        move, costs = compile_moves(reading, self._options)
+        counts = [x.name for x in reading.records if "int" in x.dtype]
+        largest = max((float(np.max(self._point[x], initial=0)) for x in counts), default=0.0)
+        move, costs = compile_moves(reading, self._options, largest)
         names = tuple(x.name for x in (*reading.parameters, *reading.numbers, *reading.records))
         moves = CompiledMoves(reading, move, costs, given, dim, names)
         self._check_compiled(moves, checked or check_noise(reading, self._point))
@@ -302,6 +304,11 @@ class InterweaveStep(Step):
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self.tuner = Tuner(tune, len(self._flat(self._point)), self.moves, waits=self.when_needed)
+
+    @property
+    def slower(self) -> float:
+        """How much longer the memory of draws is than in tuning, which makes more moves."""
+        return self.tuner.slower
 
     def step(self, point: PointType) -> tuple[PointType, StatsType]:
         """Move the parameters, and the records with them."""

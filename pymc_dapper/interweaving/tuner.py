@@ -41,6 +41,8 @@ class Tuner:
         The ellipses of each kind.
     unmoved : ndarray of bool
         Coordinates that only these moves have changed, by the end of tuning.
+    slower : float
+        How much longer the memory of iterations is than in tuning, which makes more moves.
     seen, paths, evaluations : list
         What was recorded of iterations and not used for a decision yet.
     """
@@ -53,6 +55,7 @@ class Tuner:
     numbers: list[int] = field(init=False)
     fits: list[Fit] = field(init=False)
     unmoved: np.ndarray = field(init=False)
+    slower: float = field(default=1.0, init=False)
     seen: list[np.ndarray] = field(init=False)
     paths: list[list[np.ndarray]] = field(init=False)
     evaluations: list[list[list[float]]] = field(init=False)
@@ -145,7 +148,8 @@ class Tuner:
             self.unmoved = self._unmoved()
             if self.moves is None:
                 costs = costs[: len(self.numbers)]
-                self.numbers = best_numbers_of_moves(paths, evaluations, costs)
+                chosen = best_numbers_of_moves(paths, evaluations, costs)
+                self.numbers, self.slower = chosen
                 if self.unmoved.any() and not any(self.numbers):
                     self.numbers[0] = MOVES_IN_TUNING
         self._fit(half)

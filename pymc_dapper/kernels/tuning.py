@@ -36,8 +36,6 @@ def cost_of_the_rest(n_entries: int, n_parameters: int) -> float:
 def best(left: np.ndarray, costs: np.ndarray, n: int) -> tuple[int, ...]:
     """Choose what has the most effective draws of the slowest parameter per cost, or nearly so.
 
-    With autocorrelation r, n draws are worth n (1 - r) / (1 + r).
-
     Parameters
     ----------
     left : ndarray, shape (..., d)
@@ -52,13 +50,21 @@ def best(left: np.ndarray, costs: np.ndarray, n: int) -> tuple[int, ...]:
     tuple of int
         The indices of the best.
     """
-    slowest = np.clip(left, 1 / np.sqrt(n), 1 - 1e-6).max(axis=-1)
-    worth = (1 - slowest) / (1 + slowest)
+    worth = worth_of(left, n)
     per_cost = worth / costs
     good = per_cost >= NEARLY * per_cost.max()
     enough = worth >= NEARLY * worth[good].max()
     chosen = np.argmax(np.where(good & enough, per_cost, 0.0))
-    return tuple(int(k) for k in np.unravel_index(chosen, slowest.shape))
+    return tuple(int(k) for k in np.unravel_index(chosen, worth.shape))
+
+
+def worth_of(left: np.ndarray, n: int) -> np.ndarray:
+    """Effective draws of the slowest parameter per iteration, shape (...); see :func:`best`.
+
+    With autocorrelation r, n draws are worth n (1 - r) / (1 + r).
+    """
+    slowest = np.clip(left, 1 / np.sqrt(n), 1 - 1e-6).max(axis=-1)
+    return (1 - slowest) / (1 + slowest)
 
 
 def forgets_slowly(seen: np.ndarray) -> bool:

@@ -1,9 +1,9 @@
 """Thinning: where a chain would have few effective draws, each is the last of several iterations.
 
 The second half of tuning tells, or its last ``DRAWS`` iterations. Each draw is the last of so many
-iterations that the chain has ``ENOUGH`` effective draws of every variable, or of ``MOST``. Draws of
-a model with many values aren't made longer. Only what tuning has seen decides, so later draws have
-the right distribution.
+iterations that the chain has ``ENOUGH`` effective draws of every variable, or of ``MOST``. Moves
+that only tuning makes are allowed for. Draws of a model with many values aren't made longer. Only
+what tuning has seen decides, so later draws have the right distribution.
 """
 
 from collections.abc import Sequence
@@ -118,7 +118,8 @@ class ThinnedStep(CompoundStep):
         """Choose how many iterations a draw has, and say so."""
         seen, self.seen = np.array(self.seen), []
         changes = len(seen) >= FEWEST and np.ptp(seen, axis=0).any()
-        needed = memory(seen) * ENOUGH / max(self.n_draws, DRAWS) if changes else 1
+        needed = ENOUGH * memory(seen) / max(self.n_draws, DRAWS) if changes else 1
+        needed *= max(getattr(step, "slower", 1.0) for step in self.methods)
         self.iterations = max(1, min(ceil(min(needed, MOST)), LARGEST // n_values))
         if self.iterations > 1:
             silent = next((x for x in stats if x.get(WARNING_STAT, x) is None), {})

@@ -5,12 +5,14 @@ import pytest
 from pytensor.graph import FunctionGraph
 
 from pymc_dapper.graphs import costs
+from pymc_dapper.interweaving.compiled.counts import count_quantile
+from pymc_dapper.interweaving.kernels.cdf_of_counts import POISSON
 
 x = pt.vector("x", shape=(1_000,))
 
 
-def of(*outputs):
-    return costs.nanoseconds(FunctionGraph(outputs=list(outputs), clone=True))
+def of(*outputs, largest=0.0):
+    return costs.nanoseconds(FunctionGraph(outputs=list(outputs), clone=True), largest)
 
 
 @pytest.mark.parametrize(
@@ -37,3 +39,10 @@ def test_rows_of_unknown_number_count_as_all_that_they_are_taken_from():
 def test_what_is_used_twice_counts_once():
     shared = pt.exp(x)
     assert of(shared + 1, shared * 2) == pytest.approx(3 * 1_000 * costs.ENTRY, rel=1e-2)
+
+
+def test_large_counts_cost_more():
+    graph = count_quantile(x, *(pt.as_tensor(float(k)) for k in (POISSON, 5, 0)))
+    few, more, many = (of(graph, largest=k) for k in (3, 100, 1e6))
+    assert costs.ENTRY * 1_000 < few < more / 5
+    assert more < many < 100 * more

@@ -288,7 +288,7 @@ def test_without_records_the_parameters_are_moved_alone():
 def test_where_nothing_else_moves_parameters_some_moves_are_made(monkeypatch):
     with pm.Model() as model:
         b = pm.Normal("b")
-    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *arguments: [0])
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *arguments: ([0], 1.0))
     with evaluated_in_python():
         step = InterweaveStep([b], model=model)
         list(walk(step, model.initial_point(), np.random.default_rng(1), 1, tune=MIN_MEASURED))
@@ -322,7 +322,7 @@ def test_the_progress_bar_has_room_for_what_people_look_at(step):
 def moving_affinely(monkeypatch):
     """A model with records that move affinely as soon as can be, in Python."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
-    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda paths, *_: [1] * len(paths))
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda paths, *_: ([1] * len(paths), 1.0))
     monkeypatch.setattr(tuner, "MIN_MEASURED", 6)
     with pm.Model() as model, evaluated_in_python():
         mu = pm.Normal("mu", 0, 1)

@@ -80,7 +80,7 @@ def by_affine_moves_alone(model, epsilon, n_moves, iterations=8_000, tune=600):
 def affine_only(monkeypatch, request):
     """Four affine moves, of records or of noise, and none with the noise held fixed."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
-    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: list(request.param))
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: (list(request.param), 1.0))
     return request.param
 
 
@@ -88,7 +88,7 @@ def affine_only(monkeypatch, request):
 def affine_too(monkeypatch):
     """Two affine moves of records and of noise, wherever these might be of use."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
-    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: [1, 2, 2])
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: ([1, 2, 2], 1.0))
     return monkeypatch
 
 
@@ -252,7 +252,7 @@ def test_a_regression_agrees_with_quadrature(epsilon):
 
 def test_a_regression_shows_a_wrong_volume_element(affine_too):
     """By affine moves enough that the other steps don't make up for them."""
-    affine_too.setattr(tuner, "best_numbers_of_moves", lambda *_: [0, 16, 16])
+    affine_too.setattr(tuner, "best_numbers_of_moves", lambda *_: ([0, 16, 16], 1.0))
     break_affine_moves(affine_too)
     assert regression_scores(100, (0, 16, 16), 40_000).max() > 8
 

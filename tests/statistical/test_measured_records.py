@@ -119,7 +119,7 @@ def test_measurements_left_out_are_detected(normal, monkeypatch):
 def affine_of_noise(monkeypatch):
     """Four affine moves of the noise, and none with the noise held fixed."""
     monkeypatch.setattr(tuner, "forgets_slowly", lambda parameters: True)
-    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: [0, 0, 4])
+    monkeypatch.setattr(tuner, "best_numbers_of_moves", lambda *_: ([0, 0, 4], 1.0))
     return monkeypatch
 
 

@@ -153,6 +153,13 @@ def test_a_draw_of_a_large_model_is_not_made_longer(normal, monkeypatch):
     assert chosen(stepping(normal, 200), normal) == (1, None)
 
 
+def test_moves_that_only_tuning_makes_are_allowed_for(normal, monkeypatch):
+    step = stepping(normal, 25)
+    before, _ = chosen(step, normal)
+    monkeypatch.setattr(step.methods[0], "slower", 3.0, raising=False)
+    assert chosen(step, normal)[0] in range(3 * before - 2, 3 * before + 1)
+
+
 def test_what_does_not_change_says_nothing(normal):
     assert chosen(stepping(normal, np.inf), normal) == (1, None)
 

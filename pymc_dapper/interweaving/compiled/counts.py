@@ -74,9 +74,12 @@ class _OfCounts(ScalarOp):
     name_of_kernel: ClassVar[str]
     evaluated: ClassVar[int] = 0
     """How many counts were evaluated in Python."""
-    nanoseconds: ClassVar[float]
-    """Cost of a count of tens of thousands, for `graphs.costs`."""
     output_types_preference = staticmethod(upgrade_to_float64)
+
+    @staticmethod
+    def nanoseconds(largest: float) -> float:
+        """Count the cost of counts up to ``largest``, for `graphs.costs`: small ones are sums."""
+        return min(100.0 + 10.0 * largest, 10_000.0)
 
     @classmethod
     def kernel(cls) -> Callable:
@@ -94,14 +97,14 @@ class CountNoise(_OfCounts):
     """See `pymc_dapper.interweaving.kernels.cdf_of_counts.OfCounts`."""
 
     nin = 5
-    name_of_kernel, nanoseconds = "noise", 5_000.0
+    name_of_kernel = "noise"
 
 
 class CountQuantile(_OfCounts):
     """See `pymc_dapper.interweaving.kernels.cdf_of_counts.OfCounts`."""
 
     nin = 4
-    name_of_kernel, nanoseconds = "quantile", 10_000.0
+    name_of_kernel = "quantile"
 
 
 @compiles(CountNoise)

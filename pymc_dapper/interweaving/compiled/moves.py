@@ -43,8 +43,10 @@ ROUNDING = 1e-6
 """Records aren't moved if they come back from their noise with a larger error."""
 
 
-def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[JitFunction, Costs]:
-    """Compile the moves of a model's parameters, and count their cost.
+def compile_moves(
+    reading: NonCentredModel, options: dict[str, Any], largest: float
+) -> tuple[JitFunction, Costs]:
+    """Compile the moves of a model's parameters, and count their cost for counts up to ``largest``.
 
     The function is called as ``moves(*parameters, *numbers, *records, *given, *data, *uniforms,
     *fractions, *fit, *variates) -> (*parameters, *numbers, *records, path, outcome)``: all values
@@ -93,7 +95,8 @@ def compile_moves(reading: NonCentredModel, options: dict[str, Any]) -> tuple[Ji
     n_moving = len(reading.parameters) + len(reading.numbers)
     if joins_operations(mode):  # operations are counted as all modes have them
         graph = rewritten([theta, *context], [log_density], mode.excluding(*JOINING))
-    costs = counted(nanoseconds(graph), nanoseconds(set_up), n_entries, n_moving)
+    evaluation, setting_up = nanoseconds(graph, largest), nanoseconds(set_up, largest)
+    costs = counted(evaluation, setting_up, n_entries, n_moving)
     return function, costs
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pymc_dapper.interweaving.kernels.moves import Fit, skewed
-from pymc_dapper.kernels.tuning import best, correlation, cost_of_the_rest
+from pymc_dapper.kernels.tuning import best, correlation, cost_of_the_rest, worth_of
 
 MOVES_IN_TUNING = 16
 """Moves of each kind per iteration in tuning, and at most after it."""
@@ -123,8 +123,10 @@ def _fit_skewness(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 def best_numbers_of_moves(
     paths: Sequence[np.ndarray], evaluations: Sequence[np.ndarray], costs: Sequence[Costs]
-) -> list[int]:
+) -> tuple[list[int], float]:
     """Choose the number of moves of each kind (:func:`pymc_dapper.kernels.tuning.best`).
+
+    Return how much fewer effective draws an iteration is worth than one of tuning, too.
 
     Between the moves of two iterations, other steps move the parameters. The autocorrelation of an
     iteration is about the product of those of all steps; exactly so if parameters and records are
@@ -142,14 +144,15 @@ def best_numbers_of_moves(
     """
     n, dim = len(paths[0]), paths[0].shape[-1]
     if n < MIN_MEASURED:
-        return [min(DEFAULT_MOVES, made.shape[1]) for made in evaluations]
+        return [min(DEFAULT_MOVES, made.shape[1]) for made in evaluations], 1.0
     left = correlation(paths[-1][:-1, -1, :dim], paths[0][1:, 0])
     taken = np.array(costs[0].rest)
     for path, made, cost in zip(paths, evaluations, costs, strict=True):
         left = left[..., None, :] * _within(path[..., :dim])
         moves = cost.set_up + cost.evaluation * np.cumsum(made.mean(axis=0))
         taken = taken[..., None] + np.concatenate([[0.0], moves])
-    return [*best(left, taken, n)]
+    chosen, worth = best(left, taken, n), worth_of(left, n)
+    return [*chosen], max(1.0, float(worth.flat[-1] / worth[chosen]))
 
 
 def is_doubling(done: int, first: int) -> bool:

@@ -36,7 +36,8 @@ def paths(elsewhere, inside, m=400, k=4, seed=0):
 
 def best(path, evaluations, n_records):
     """How many moves are best, of one kind."""
-    return best_numbers_of_moves([path], [evaluations], [costs(n_records)])
+    numbers, _ = best_numbers_of_moves([path], [evaluations], [costs(n_records)])
+    return numbers
 
 
 @pytest.mark.parametrize(
@@ -61,8 +62,18 @@ def test_of_moves_that_leave_next_to_nothing_the_cheapest_are_made(seed):
     cheap = Costs(evaluation=150.0, set_up=8_000.0, rest=450_000.0)
     path = paths(0.9, 0.05, m=500, k=MOVES_IN_TUNING, seed=seed)
     made = np.full((500, MOVES_IN_TUNING), 4)
-    [chosen] = best_numbers_of_moves([path], [made], [cheap])
+    [chosen], _ = best_numbers_of_moves([path], [made], [cheap])
     assert 1 <= chosen <= 4
+
+
+@pytest.mark.parametrize(("n_evaluations", "fewer"), [(1, False), (2_000, True)])
+def test_how_much_less_an_iteration_is_worth_than_in_tuning_is_known(n_evaluations, fewer):
+    """By autoregressions: a lag of 0.9 by others, and 0.8 for each move."""
+    path, made = paths(0.9, 0.8, m=20_000, k=8), np.full((20_000, 8), n_evaluations)
+    [chosen], slower = best_numbers_of_moves([path], [made], [costs(10_000)])
+    worth = {k: (1 - 0.9 * 0.8**k) / (1 + 0.9 * 0.8**k) for k in (chosen, 8)}
+    assert slower == pytest.approx(worth[8] / worth[chosen], rel=0.1)
+    assert (slower > 1.5) == fewer
 
 
 def test_operations_counted_in_graphs_are_a_part_of_all_costs():
@@ -109,13 +120,13 @@ def two_kinds(elsewhere, first, second, m=600, k=4):
     ],
 )
 def test_of_two_kinds_of_moves_those_are_made_that_pay(elsewhere, first, second, expected):
-    chosen = best_numbers_of_moves(*two_kinds(elsewhere, first, second), [costs(1_000)] * 2)
+    chosen, _ = best_numbers_of_moves(*two_kinds(elsewhere, first, second), [costs(1_000)] * 2)
     assert all(k in allowed for k, allowed in zip(chosen, expected, strict=True))
 
 
 def test_a_chain_that_hardly_moves_is_not_left_alone_for_what_its_moves_cost():
     seen = two_kinds([0.8, 0.8], [0.99, 0.99], [0.8, 0.8])
-    [_, chosen] = best_numbers_of_moves(*seen, [counted(3_000, 19_000, 100, 1)] * 2)
+    [_, chosen], _ = best_numbers_of_moves(*seen, [counted(3_000, 19_000, 100, 1)] * 2)
     assert chosen > 0
 
 
