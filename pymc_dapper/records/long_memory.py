@@ -53,6 +53,7 @@ class LongMemory:
         self._values: list[np.ndarray] = []
         self._accepted: list[float] = []
         self._start: list[np.ndarray] = []
+        self._still = True
 
     def look(
         self,
@@ -67,10 +68,11 @@ class LongMemory:
         self._values.append(self._look(records, parameters))
         self._accepted.append(accepted)
         self._start = self._start or [x.copy() for x in records]
+        self._still &= all(map(np.array_equal, records, self._start))
         self._next = next(self._looks, None)
-        return self._message(records) if self._next is None else None
+        return self._message() if self._next is None else None
 
-    def _message(self, records: Sequence[np.ndarray]) -> str | None:
+    def _message(self) -> str | None:
         reading = self._reading
         share = float(np.mean(self._accepted))
         names = reading.quoted_names
@@ -86,7 +88,7 @@ class LongMemory:
                 f"the records {names} have a long memory: {chain} has hardly more than "
                 f"{max(round(np.nanmin(effective)), 1)} effective draws of {slowest}{others}"
             )
-        elif self._stand_still(records):
+        elif self._still and self._others_have_these_sums():
             found, share = f"no record of {names} has moved in {chain}", 0.0
         else:
             return None
@@ -106,18 +108,15 @@ class LongMemory:
             "at different places, agree"
         )
 
-    def _stand_still(self, records: Sequence[np.ndarray]) -> bool:
-        """Whether all records have stayed where they were, though others have the same sums.
+    def _others_have_these_sums(self) -> bool:
+        """Whether other records may have the same sums.
 
         Counts of all values that a record can have may follow from the sums: in a table of all
         columns, for example. Then records that stay are no fault.
         """
-        pairs = zip(records, self._start, strict=True)
-        if not all(np.array_equal(x, start) for x, start in pairs):
-            return False
         reading = self._reading
         if reading.separable_factors or not reading.sums:
-            return all(x.dtype.kind == "f" for x in records)
+            return all(x.dtype.kind == "f" for x in self._start)
         values = reading.possible_values
         return values is None or len(values) > 1 + len(self._look.names)
 

@@ -1,11 +1,11 @@
 """Dims of released values, and the labels along them."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pymc import Model
 
 from pymc_dapper.checks import different, is_a, options, shown
@@ -60,12 +60,12 @@ def as_label(what: str, label: Any) -> Label:
         label = label.astype("datetime64[us]").item()
     if isinstance(label, np.generic):
         label = label.item()
+    if pd.isna(label) is True or (isinstance(label, float) and np.isinf(label)):
+        raise ValueError(f"{what}: a label is missing")
     if isinstance(label, datetime) and label.time() == time():
         label = label.date()
     if isinstance(label, date):
         return label.isoformat()
-    if label is None or (isinstance(label, float) and not math.isfinite(label)):
-        raise ValueError(f"{what}: a label is missing")
     is_a(label, str | int | float | bool, f"{what} must be strings or numbers")
     return label
 

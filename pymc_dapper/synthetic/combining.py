@@ -96,10 +96,10 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
     Raises
     ------
     TypeError, ValueError
-        If the arrays don't have the same shape, or labels of pandas differ between the sets; if
-        they have fewer than two sets, or a variance is negative, or 0 in all sets; or if the sets
-        are too few or too small for the rule ``"synthetic"``: their spread is then smaller than
-        chance alone explains.
+        If the arrays don't have the same shape, or labels of pandas or xarray differ between the
+        sets; if they have fewer than two sets, or a variance is negative, or 0 in all sets; or if
+        the sets are too few or too small for the rule ``"synthetic"``: their spread is then smaller
+        than chance alone explains.
 
     Warns
     -----
@@ -190,11 +190,12 @@ def _by_moments(
 
 
 def _labels(values: Any) -> list[Any]:
-    """Return the labels of the sets' parameters, where pandas has them."""
+    """Return the labels of the sets' parameters, where pandas or xarray has them."""
     if hasattr(values, "columns"):
         return [[list(values.columns)]]
-    sets = values if isinstance(values, list | tuple) else ()
-    return [[list(axis) for axis in x.axes] for x in sets if hasattr(x, "axes")]
+    sets = list(values) if getattr(values, "dims", isinstance(values, list | tuple)) else []
+    named = [[(d, list(x.get_index(d))) for d in x.dims] for x in sets if hasattr(x, "dims")]
+    return named + [[list(axis) for axis in x.axes] for x in sets if hasattr(x, "axes")]
 
 
 def _which(chosen: np.ndarray) -> str:

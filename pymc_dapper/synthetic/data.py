@@ -2,10 +2,11 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pymc as pm
+from pandas import DataFrame, Index
 from pymc import Model
 from pytensor.graph import Variable, ancestors
 from pytensor.tensor.variable import TensorVariable
@@ -19,9 +20,6 @@ from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.finite import named_probabilities
 from pymc_dapper.sizes.reading.exchangeable import what_ties
 
-if TYPE_CHECKING:
-    from pandas import DataFrame
-
 
 def synthetic_data(
     idata: Any,
@@ -33,7 +31,7 @@ def synthetic_data(
     labels: Mapping[str, Sequence[Any]] | None = None,
     latent: bool = False,
     random_seed: Any = None,
-) -> list["DataFrame"]:
+) -> list[DataFrame]:
     """Make synthetic data sets from a posterior, each from another of its draws.
 
     They are made of the release alone, so that handing them on costs no further privacy. No single
@@ -228,7 +226,8 @@ def _columns(
 ) -> dict[str, np.ndarray]:
     """Return a variable's columns by their names, shape (draws, n) each."""
     if labels is not None:
-        known = np.asarray(labels)
+        # NumPy would make text of numbers beside text.
+        known = np.asarray(Index(labels))
         if values.dtype.kind not in "iu" or not np.all((values >= 0) & (values < len(known))):
             raise ValueError(
                 f"labels: '{rv}' has values other than 0 to {len(known) - 1}, which have labels"
@@ -242,9 +241,7 @@ def _columns(
     return {f"{name}[{x}]": flat[..., k] for k, x in enumerate(coords or range(flat.shape[2]))}
 
 
-def _frame(columns: Mapping[str, np.ndarray], k: int, repeats: int, number: int) -> "DataFrame":
-    from pandas import DataFrame
-
+def _frame(columns: Mapping[str, np.ndarray], k: int, repeats: int, number: int) -> DataFrame:
     rows = slice(k * repeats, (k + 1) * repeats)
     return DataFrame(
         {name: np.concatenate(values[rows])[:number] for name, values in columns.items()}

@@ -98,6 +98,13 @@ def test_continuous_records_that_stand_still_warn():
     assert "no record of 'x' has moved in this chain of 640 sweeps" in message
 
 
+def test_records_that_end_where_they_were_seen_first_have_moved():
+    reading = read(lambda x: -((x[0] - x[1] - 1.0) ** 2), pm.Poisson, mu=3.0)
+    chain = np.random.default_rng(3).poisson(3, (DRAWS, 3))
+    chain[DRAWS // LOOKS - 1] = chain[-1]
+    assert told(reading, chain) is None
+
+
 def test_counts_that_are_known_by_their_noise_are_not():
     reading = read(lambda x: -50.0 * (x.sum() - 2.0) ** 2, pm.Bernoulli, p=0.5)
     assert told(reading, [np.array([0, 1, 1])] * DRAWS) is None

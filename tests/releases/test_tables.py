@@ -159,6 +159,7 @@ def test_arrays_of_no_numbers_are_refused():
 def test_rows_that_have_no_place_are_refused():
     for change, message in (
         ({"sex": ["m", None, "f", "f"]}, "'people': labels of 'sex': a label is missing"),
+        ({"sex": [pd.NaT, *pd.date_range("2020", periods=3)]}, "a label is missing"),
         ({"people": [2**70, 1, 2, 3]}, "'people': values must fit into 64 bits, got 11805916207"),
     ):
         with pytest.raises(ValueError, match=message):

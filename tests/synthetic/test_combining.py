@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from scipy import stats
 
 from pymc_dapper.synthetic import combine
@@ -12,6 +13,7 @@ MEAN, SD = 1.3, 0.4
 """The posterior of a mean: normal."""
 
 SHARES = pd.Series([0.3, 0.7], ["no", "yes"])
+TABLE = xr.DataArray([[0.3, 0.7], [0.5, 0.5]], {"set": [0, 1], "answer": ["no", "yes"]})
 
 
 def analyses(rng, n=N, of_records=False):
@@ -134,6 +136,9 @@ def test_less_than_one_degree_of_freedom_is_told():
         ([SHARES, SHARES[::-1]], [SHARES, SHARES], "the same labels in all sets"),
         ([SHARES, SHARES[:1]], [SHARES, SHARES], "the same labels in all sets"),
         (pd.DataFrame([SHARES, 1 - SHARES]), [SHARES[::-1]] * 2, "the same labels in all sets"),
+        (TABLE, TABLE[:, ::-1], "the same labels in all sets"),
+        (TABLE, TABLE.T, "the same labels in all sets"),
+        (list(TABLE), list(TABLE[:, ::-1]), "the same labels in all sets"),
     ],
 )
 def test_what_cant_be_combined_is_refused(estimates, variances, message):

@@ -111,9 +111,10 @@ def test_labels_and_names_are_those_of_the_probabilities_dim():
     idata = xr.DataTree.from_dict({"posterior": xr.Dataset(draws, coords=coords)})
     [frame, _] = synthetic_data(idata, model, sets=2, random_seed=1)
     assert set(zip(frame["sex"], frame["ill"], strict=True)) == {("f", "yes"), ("m", "no")}
-    given = {"person_sex": [0, 1]}
+    given = {"person_sex": [18, "65+"]}
     [frame, _] = synthetic_data(idata, model, sets=2, labels=given, random_seed=1)
     assert set(frame.columns) == {"person_sex", "ill"}
+    assert set(frame["person_sex"]) == {18, "65+"}
 
 
 def test_an_unknown_number_of_records():
