@@ -22,20 +22,23 @@ SERIES = (
 )
 
 
-def nanoseconds(graph: FunctionGraph, largest: float) -> float:
+def nanoseconds(graph: FunctionGraph, largest: float | None) -> float:
     """Estimate the cost of a graph, without the overhead of a call.
 
     An axis of unknown length is taken to be as long as the input's. ``largest`` is the largest
-    count: an operation whose cost depends on it says so.
+    count: an operation whose cost depends on it says so. If it is None, cumulative probabilities
+    and quantiles cost no more than other entries.
     """
     sizes: dict[Variable, int] = {}
     total = 0.0
     for node in graph.toposort():
         entering = max((sizes.get(x) or _size(x) for x in node.inputs), default=1)
         scalar_op = getattr(node.op, "scalar_op", None)
-        each = ITERATED if isinstance(scalar_op, SERIES) else ENTRY
-        if (of_counts := getattr(scalar_op, "nanoseconds", None)) is not None:
+        of_counts, each = getattr(scalar_op, "nanoseconds", None), ENTRY
+        if largest is not None and of_counts is not None:
             each = of_counts(largest)
+        elif largest is not None and isinstance(scalar_op, SERIES):
+            each = ITERATED
         for x in node.outputs:
             sizes[x] = entering if None in getattr(x.type, "shape", ()) else _size(x)
             total += each * sizes[x]

@@ -315,7 +315,7 @@ class InterweaveStep(Step):
         tuner = self.tuner
         if tuner.done == 0:
             tuner.fits[0] = unfitted(self._flat(point))
-        numbers = tuner.to_make()
+        numbers = tuner.to_make(lambda which: self._moves_of(which).costs)
         paths, evaluations = [], []
         for which, n_moves in enumerate(numbers):
             if n_moves > 0:

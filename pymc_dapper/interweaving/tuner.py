@@ -15,6 +15,7 @@ from pymc_dapper.interweaving.kernels.tuning import (
     best_numbers_of_moves,
     fit_draws,
     is_doubling,
+    moves_in_tuning,
     unfitted,
 )
 from pymc_dapper.kernels.tuning import forgets_slowly
@@ -26,7 +27,7 @@ class Tuner:
 
     The rule is in :mod:`pymc_dapper.kernels.tuning`. Moves with the noise held fixed begin after
     40, 80, 160, ... iterations, and affine group moves after a quarter of what is left. In tuning
-    there are 16 of each kind. All attributes are a chain's state.
+    there are 16 of each kind, or fewer if they take very long. All attributes are a chain's state.
 
     Attributes
     ----------
@@ -66,11 +67,15 @@ class Tuner:
         self.unmoved = np.zeros(dim, dtype=bool)
         self._forget()
 
-    def to_make(self) -> list[int]:
-        """Return the moves of each kind that the next iteration is to make."""
+    def to_make(self, costs: Callable[[int], Costs]) -> list[int]:
+        """Return the moves of each kind that the next iteration is to make.
+
+        ``costs`` returns those of a kind; only tuning asks for them.
+        """
         if self.done >= self.tune:
             return self.numbers
-        return [max(self.moves or 0, MOVES_IN_TUNING)] * len(self.numbers)
+        kinds = range(len(self.numbers))
+        return [max(self.moves or 0, moves_in_tuning(costs(k))) for k in kinds]
 
     def watch(
         self,

@@ -46,3 +46,12 @@ def test_large_counts_cost_more():
     few, more, many = (of(graph, largest=k) for k in (3, 100, 1e6))
     assert costs.ENTRY * 1_000 < few < more / 5
     assert more < many < 100 * more
+
+
+def test_steps_that_compute_no_quantiles_take_less():
+    graphs = (
+        pt.betaincinv(2.0, x, 0.5),
+        count_quantile(x, *(pt.as_tensor(float(k)) for k in (0, 5, 0))),
+    )
+    for graph in graphs:
+        assert of(graph, largest=None) == pytest.approx(1_000 * costs.ENTRY, rel=1e-2)

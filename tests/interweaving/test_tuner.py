@@ -41,7 +41,7 @@ class Trajectory:
         made = []
         for _ in range(n):
             self.step(self.left[0])
-            made.append(self.tuner.to_make())
+            made.append(self.tuner.to_make(self.costs.__getitem__))
             paths = []
             for k, number in enumerate(made[-1]):
                 path = np.array([self.now, *(self.step(self.left[k + 1]) for _ in range(number))])
@@ -109,7 +109,7 @@ def test_with_little_tuning_nothing_is_chosen():
 def test_a_given_number_is_kept_and_makes_no_affine_moves():
     seen = Trajectory(0.97, 0.99, n_affine=2, moves=3)
     assert seen.run(TUNE) == [[MOVES_IN_TUNING]] * TUNE
-    assert seen.tuner.numbers == seen.tuner.to_make() == [3]
+    assert seen.tuner.numbers == seen.tuner.to_make(seen.costs.__getitem__) == [3]
     assert seen.compiled == []
 
 

@@ -260,7 +260,7 @@ def test_steps_know_how_many_iterations_there_will_be(counting, step):
 @pytest.mark.parametrize(("thin", "last"), [(1, 200), (TIMES, TIMES * 200)])
 def test_a_long_memory_is_told_of_when_the_chain_ends(small, monkeypatch, thin, last):
     model, steps = small
-    monkeypatch.setattr(LongMemory, "_message", lambda self, records: f"{self._draws} sweeps")
+    monkeypatch.setattr(LongMemory, "_message", lambda self: f"{self._draws} sweeps")
     step = begun(ThinnedStep(steps, ["mu"], thin), draws=200)
     found = [stats[0][WARNING_STAT] for _, stats in chain_of(step, model, TUNE + 200)]
     assert [x.message for x in found if x is not None] == [f"{last} sweeps"]

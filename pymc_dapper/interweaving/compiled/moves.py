@@ -95,8 +95,9 @@ def compile_moves(
     n_moving = len(reading.parameters) + len(reading.numbers)
     if joins_operations(mode):  # operations are counted as all modes have them
         graph = rewritten([theta, *context], [log_density], mode.excluding(*JOINING))
-    evaluation, setting_up = nanoseconds(graph, largest), nanoseconds(set_up, largest)
-    costs = counted(evaluation, setting_up, n_entries, n_moving)
+    # Other steps compute no quantiles.
+    each = nanoseconds(graph, largest), nanoseconds(set_up, largest), nanoseconds(graph, None)
+    costs = counted(*each, n_entries, n_moving)
     return function, costs
 
 

@@ -13,7 +13,11 @@ MOVES_IN_TUNING = 16
 """Moves of each kind per iteration in tuning, and at most after it."""
 
 DEFAULT_MOVES = 4
-"""Moves per iteration if tuning was too short to choose."""
+"""Moves per iteration if tuning was too short to choose, and at least in tuning."""
+
+DEAREST = 8.0
+"""With as many moves as this, of one evaluation each, for each time that the other steps take, an
+iteration of tuning takes about 50 times as long as without."""
 
 MIN_MEASURED = 40
 """Iterations needed to choose, to ask, or to fit."""
@@ -53,16 +57,24 @@ class Costs(NamedTuple):
     """Cost of the other steps of an iteration."""
 
 
-def counted(evaluation: float, set_up: float, n_entries: int, n_parameters: int) -> Costs:
+def counted(
+    evaluation: float, set_up: float, by_others: float, n_entries: int, n_parameters: int
+) -> Costs:
     """Add further costs to those of the graphs for an evaluation and for the set-up.
 
-    ``n_entries`` are the entries of all records that move.
+    ``by_others`` is the cost of an evaluation by other steps. ``n_entries`` are the entries of all
+    records that move.
     """
     return Costs(
         EVALUATION + evaluation,
         SET_UP + SET_UP_OF_ENTRY * n_entries + set_up,
-        cost_of_the_rest(n_entries, n_parameters) + PASSES * evaluation,
+        cost_of_the_rest(n_entries, n_parameters) + PASSES * by_others,
     )
+
+
+def moves_in_tuning(costs: Costs) -> int:
+    """Return how many moves an iteration of tuning makes: fewer if they would take very long."""
+    return int(np.clip(DEAREST * costs.rest / costs.evaluation, DEFAULT_MOVES, MOVES_IN_TUNING))
 
 
 def unfitted(start: np.ndarray) -> Fit:

@@ -6,11 +6,13 @@ import pytest
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     MOVES_IN_TUNING,
+    PASSES,
     Costs,
     beside,
     best_numbers_of_moves,
     counted,
     fit_draws,
+    moves_in_tuning,
 )
 from pymc_dapper.kernels.tuning import forgets_slowly
 
@@ -66,6 +68,13 @@ def test_of_moves_that_leave_next_to_nothing_the_cheapest_are_made(seed):
     assert 1 <= chosen <= 4
 
 
+@pytest.mark.parametrize(
+    ("evaluation", "expected"), [(1e3, MOVES_IN_TUNING), (5e5, 8), (1e8, DEFAULT_MOVES)]
+)
+def test_tuning_makes_fewer_moves_that_take_very_long(evaluation, expected):
+    assert moves_in_tuning(Costs(evaluation, set_up=8_000.0, rest=500_000.0)) == expected
+
+
 @pytest.mark.parametrize(("n_evaluations", "fewer"), [(1, False), (2_000, True)])
 def test_how_much_less_an_iteration_is_worth_than_in_tuning_is_known(n_evaluations, fewer):
     """By autoregressions: a lag of 0.9 by others, and 0.8 for each move."""
@@ -77,12 +86,12 @@ def test_how_much_less_an_iteration_is_worth_than_in_tuning_is_known(n_evaluatio
 
 
 def test_operations_counted_in_graphs_are_a_part_of_all_costs():
-    none, some = counted(0, 0, 100, 1), counted(500, 70, 100, 1)
+    none, some = counted(0, 0, 0, 100, 1), counted(500, 70, 3, 100, 1)
     assert some.evaluation - none.evaluation == 500
     assert some.set_up - none.set_up == 70
-    assert some.rest > none.rest
-    assert counted(0, 0, 100, 3).rest > none.rest
-    assert counted(0, 0, 200, 1).set_up > none.set_up
+    assert some.rest - none.rest == 3 * PASSES
+    assert counted(0, 0, 0, 100, 3).rest > none.rest
+    assert counted(0, 0, 0, 200, 1).set_up > none.set_up
 
 
 def test_a_short_tuning_leaves_the_number_of_moves_alone():
@@ -126,7 +135,7 @@ def test_of_two_kinds_of_moves_those_are_made_that_pay(elsewhere, first, second,
 
 def test_a_chain_that_hardly_moves_is_not_left_alone_for_what_its_moves_cost():
     seen = two_kinds([0.8, 0.8], [0.99, 0.99], [0.8, 0.8])
-    [_, chosen], _ = best_numbers_of_moves(*seen, [counted(3_000, 19_000, 100, 1)] * 2)
+    [_, chosen], _ = best_numbers_of_moves(*seen, [counted(3_000, 19_000, 3_000, 100, 1)] * 2)
     assert chosen > 0
 
 
