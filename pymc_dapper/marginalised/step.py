@@ -109,6 +109,8 @@ class MarginalisedStep(Step):
 
     name = "marginalised"
     stats_dtypes_shapes = NUTS.stats_dtypes_shapes
+    _progressbar_config = staticmethod(NUTS._progressbar_config)
+    _make_progressbar_update_functions = staticmethod(NUTS._make_progressbar_update_functions)
     _state_class = MarginalisedStepState
 
     @tells_why
@@ -206,14 +208,6 @@ class MarginalisedStep(Step):
         moved = ", ".join(reading.model.values_to_rvs[x].name for x in reading.moved)
         counts = ", ".join(rv.name for rv in reading.rvs)
         return f"<MarginalisedStep: {moved}; {counts} marginalised>"
-
-    @classmethod
-    def _progressbar_config(cls, n_chains: int = 1) -> tuple[Any, Any]:
-        return NUTS._progressbar_config(n_chains)
-
-    @classmethod
-    def _make_progressbar_update_functions(cls) -> tuple[Any, ...]:
-        return NUTS._make_progressbar_update_functions()
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self._tabulated = False
