@@ -310,8 +310,7 @@ class Grouped:
         return f"<cells grouped by '{self._group}'>"
 
     def _by(self, method: str) -> Answer:
-        group = self._group
-        return self._answer.map(lambda x: getattr(x.groupby(group), method)())
+        return self._answer.map(lambda x: getattr(x.groupby(self._group), method)())
 
     def sum(self) -> Answer:
         """Add up within groups."""
