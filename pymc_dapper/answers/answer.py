@@ -1,10 +1,9 @@
 """Answers: labelled draws of a quantity, with summaries of them."""
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,9 +21,8 @@ NOT_COMPARED = (
 )
 
 
-@dataclass(frozen=True)
-class Provenance:
-    """What is said beside draws: their method, their prior, and the draws under another prior."""
+class Provenance(NamedTuple):
+    """What is said beside draws: their method, their prior and their source."""
 
     method: str
     prior: str
@@ -67,17 +65,8 @@ class Answer(NDArrayOperatorsMixin):
         other: Callable[[], "Answer | None"] | None = None,
     ):
         self.draws, self.released = draws, released
-        self._provenance, self._make_other = provenance, other
-
-    @property
-    def method(self) -> str:
-        """How the draws were made."""
-        return self._provenance.method
-
-    @property
-    def prior(self) -> str:
-        """The prior of the draws."""
-        return self._provenance.prior
+        self.method, self.prior, self._source = provenance
+        self._make_other = other
 
     @cached_property
     def other(self) -> "Answer | None":
@@ -321,8 +310,7 @@ class Grouped:
         return f"<cells grouped by '{self._group}'>"
 
     def _by(self, method: str) -> Answer:
-        group = self._group
-        return self._answer.map(lambda x: getattr(x.groupby(group), method)())
+        return self._answer.map(lambda x: getattr(x.groupby(self._group), method)())
 
     def sum(self) -> Answer:
         """Add up within groups."""
@@ -376,7 +364,7 @@ def _joined(answers: list[Answer]) -> Provenance:
     """Join the methods, priors and sources of answers."""
     sources: dict[Hashable, Hashable] = {}
     for each in answers:
-        for release, call in each._provenance.source.items():
+        for release, call in each._source.items():
             if sources.setdefault(release, call) != call:
                 raise ValueError(
                     "these are two sets of draws of the same release, and arithmetic would treat "

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from pymc_dapper.answers.summary import label_of
+
 COLOURS = {"interval": "#1b5fa6", "released": "#c1500a"}
 MOST = 200
 """Up to this number of cells can be drawn."""
@@ -37,11 +39,8 @@ def draw_intervals(frame: pd.DataFrame, name: str, probability: float, ax: Any) 
         ax.plot(
             frame["released"], at, "x", color=COLOURS["released"], markersize=6, label="released"
         )
-    labels = [
-        ", ".join(map(str, each)) if isinstance(each, tuple) else str(each) for each in frame.index
-    ]
     is_one = len(frame) == 1 and frame.index.name is None
-    ax.set_yticks(at, [""] if is_one else labels)
+    ax.set_yticks(at, [""] if is_one else [label_of(each) for each in frame.index])
     ax.set_ylim(len(frame) - 0.5, -0.5)
     ax.set_xlabel(name)
     ax.set_ylabel(", ".join(str(name) for name in frame.index.names if name))

@@ -192,16 +192,16 @@ class Posterior:
 
         def other() -> Answer | None:
             again = replace(self, prior=self.prior.other)
-            under = again._instead_of(self.prior, drawn[0], np.random.default_rng(seed))
+            under = again._instead_of(drawn[0], np.random.default_rng(seed))
             return None if under is None else answer_of(again.prior, under, None)
 
         drawn = self.draw(draws, np.random.default_rng(seed))
         return answer_of(self.prior, drawn, other)
 
     def _instead_of(
-        self, prior: Prior, counts: np.ndarray, rng: np.random.Generator
+        self, counts: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, str] | None:
-        """Make draws under another prior from those under this one; None if that isn't cheap."""
+        """Make draws from those under the other prior; None if that isn't cheap."""
         draws = counts.shape[1]
         is_tree = not self.alone and are_nested(self.groups)
         is_fast = is_tree and (self.prior.kind == "flat" or self.table.size <= FEW)

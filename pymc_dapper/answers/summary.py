@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 from os import PathLike
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -109,29 +110,25 @@ def moved(frame: pd.DataFrame, other: pd.DataFrame, prior: str) -> str:
     """Say how far intervals move under the other prior."""
     with np.errstate(invalid="ignore", divide="ignore"):
         width = (frame["upper"] - frame["lower"]).to_numpy(dtype=float)
-        ends = np.stack([frame[end].to_numpy(dtype=float) for end in ("lower", "upper")])
-        others = np.stack([other[end].to_numpy(dtype=float) for end in ("lower", "upper")])
-        distance = np.abs(ends - others).max(axis=0)
-        share = np.nan_to_num(distance / np.maximum(width, 1.0 if _whole(frame) else 1e-300))
+        ends, others = (each[list(ENDS)].to_numpy(dtype=float) for each in (frame, other))
+        distance = np.abs(ends - others).max(axis=1)
+        least = 1.0 if frame["lower"].dtype.kind == "i" else 1e-300
+        share = np.nan_to_num(distance / np.maximum(width, least))
     most, many = int(share.argmax()), int((share > MATTERS).sum())
     if share[most] <= MATTERS:
         return (
             f"The prior hardly matters: no end of an interval moves by more than "
             f"{100 * MATTERS:.0f} % of its width under the other prior ({prior})."
         )
-    which = "" if len(share) == 1 else f" of {_label(frame, most)}"
+    which = "" if len(share) == 1 else f" of {label_of(frame.index[most])}"
     rest = f" {many} of {len(share)} intervals move by more than {100 * MATTERS:.0f} %."
     return (
         f"The prior matters: under the other prior ({prior}) the interval{which} is "
-        f"{_number(others[0, most])} to {_number(others[1, most])}; an end moves by "
+        f"{_number(others[most, 0])} to {_number(others[most, 1])}; an end moves by "
         f"{100 * share[most]:.0f} % of its width.{rest if len(share) > 1 else ''}"
     )
 
 
-def _whole(frame: pd.DataFrame) -> bool:
-    return frame["lower"].dtype.kind == "i"
-
-
-def _label(frame: pd.DataFrame, row: int) -> str:
-    label = frame.index[row]
+def label_of(label: Any) -> str:
+    """Write a cell's label, or its several ones."""
     return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)

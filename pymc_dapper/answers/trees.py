@@ -184,12 +184,10 @@ class SumsTree:
             try:
                 forest, solved = self._forest(prior)
                 counts = forest.draw(solved, draws, own).T
-                if self._windows.hold(self._number, counts):
+                if self._windows.hold(self._number, counts) or self._drop >= LARGEST_DROP:
                     return counts[: self.n_cells]
             except ContradictionError:
                 if self._drop >= LARGEST_DROP:
                     raise ValueError(NO_TABLE) from None
-            if self._drop >= LARGEST_DROP:
-                return counts[: self.n_cells]
             self._drop = min(2 * self._drop, LARGEST_DROP)
             self._windows, self._number = self._tabulated(self._drop)

@@ -157,8 +157,7 @@ def tabulate(
     while True:
         edges = [find_edges(law, support, peak, top, drop, sign) for sign in (-1, 1)]
         endless = support.whole and bool(np.any(edges[1] >= LARGEST))
-        if endless or drop > LARGEST_DROP:
-            raise ValueError(_endless(law))
+        _check_ends(law, endless or drop > LARGEST_DROP)
         tables = _at_nodes(law, support, peak, top, edges, pieces)
         log_total = np.log(tables.weights().sum(axis=1))
         beyond = [
@@ -176,15 +175,12 @@ def tabulate(
 def _within_ends(law: CellLaw, support: Support, ends: tuple[np.ndarray, np.ndarray]) -> Tables:
     """Tabulate all counts between the ends of the law's range."""
     low, high = np.maximum(ends[0], support.lowest), np.minimum(ends[1], support.highest)
-    if np.any(low > high):
-        raise ValueError(_impossible(law))
-    if np.any(high >= LARGEST):
-        raise ValueError(_endless(law))
+    _check_possible(law, low <= high)
+    _check_ends(law, bool(np.any(high >= LARGEST)))
     edges = [low.astype(np.int64), high.astype(np.int64)]
     tables = _at_nodes(law, support, edges[0], np.zeros(low.size), edges, None)
     top = np.where(np.diff(tables.nodes) > 0, tables.logs[:, :-1], -np.inf).max(axis=1)
-    if np.any(top == -np.inf):
-        raise ValueError(_impossible(law))
+    _check_possible(law, top != -np.inf)
     return replace(tables, logs=tables.logs - top[:, None], tops=top)
 
 
@@ -201,8 +197,7 @@ def _look_for_ends(
             np.minimum(low + steps[k : k + AT_ONCE], high) for k in range(0, len(steps), AT_ONCE)
         ]
         top = np.max([law(counts).max(axis=0) for counts in blocks], axis=0)
-        if np.any(top == -np.inf):
-            raise ValueError(_impossible(law))
+        _check_possible(law, top != -np.inf)
         first, last = high, low
         for counts in blocks:
             matters = law(counts) >= top - drop
@@ -235,18 +230,20 @@ def _check_between(law: CellLaw, support: Support, tables: Tables) -> None:
         )
 
 
-def _endless(law: CellLaw) -> str:
-    return (
-        f"'{law.name}': neither the release nor the prior bounds the true values. Give total=, or "
-        "a prior with an end, such as prior=range(0, 1_000_001)"
-    )
+def _check_ends(law: CellLaw, endless: bool) -> None:
+    if endless:
+        raise ValueError(
+            f"'{law.name}': neither the release nor the prior bounds the true values. Give total=, "
+            "or a prior with an end, such as prior=range(0, 1_000_001)"
+        )
 
 
-def _impossible(law: CellLaw) -> str:
-    return (
-        f"'{law.name}': no true value can have led to some of the released values. Look for a "
-        "wrong scale, a wrong mechanism, or a prior that ends too early"
-    )
+def _check_possible(law: CellLaw, possible: np.ndarray) -> None:
+    if not np.all(possible):
+        raise ValueError(
+            f"'{law.name}': no true value can have led to some of the released values. Look for a "
+            "wrong scale, a wrong mechanism, or a prior that ends too early"
+        )
 
 
 def find_peaks(law: CellLaw, support: Support) -> tuple[np.ndarray, np.ndarray]:
@@ -257,8 +254,7 @@ def find_peaks(law: CellLaw, support: Support) -> tuple[np.ndarray, np.ndarray]:
     logs = law(first)
     best = logs.argmax(axis=0)
     peak, top = (np.take_along_axis(x, best[None], axis=0)[0] for x in (first, logs))
-    if np.any(top == -np.inf):
-        raise ValueError(_impossible(law))
+    _check_possible(law, top != -np.inf)
     for step in steps[::-1]:
         for sign in (-1, 1):
             tried = support.clip(peak + sign * step)

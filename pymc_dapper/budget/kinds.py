@@ -55,9 +55,9 @@ class _Budget:
 
     def __post_init__(self) -> None:
         check_neighbours(self.neighbours)
-        for one in _amount_fields(self):
-            check = probability if one.name == "delta" else positive
-            object.__setattr__(self, one.name, check(getattr(self, one.name), one.name))
+        for name, amount in _amounts(self).items():
+            check = probability if name == "delta" else positive
+            object.__setattr__(self, name, check(amount, name))
 
     def split(self, parts: int | Sequence[float]) -> tuple[Self, ...]:
         """Share the budget out between several releases on the same records.
@@ -87,7 +87,7 @@ class _Budget:
         >>> PureDP(1).split([3, 1])
         (PureDP(epsilon=0.75, one person changes), PureDP(epsilon=0.25, one person changes))
         """
-        amounts = _amounts(self)
+        amounts = _values(self)
         shares = [[amount / divisor for amount in amounts] for divisor in _divisors(parts)]
         if min(map(min, shares)) < TINY:
             raise ValueError(f"a part of {self} would be too small for a float. Make fewer parts.")
@@ -112,16 +112,12 @@ class _Budget:
         return self._shown(".6g")
 
     def _repr_html_(self) -> str:
-        amounts = zip(_amount_fields(self), _amounts(self), strict=True)
-        rows = [(one.name, f"{amount:.6g}") for one, amount in amounts]
+        rows = [(name, f"{amount:.6g}") for name, amount in _amounts(self).items()]
         return table(type(self).__name__, (), [*rows, ("if", CHANGE[self.neighbours])])
 
     def _shown(self, form: str, neighbours: Neighbours | None = None) -> str:
         """Show the amounts, and in words what changes; or as typed, for given neighbours."""
-        parts = [
-            f"{one.name}={amount:{form}}"
-            for one, amount in zip(_amount_fields(self), _amounts(self), strict=True)
-        ]
+        parts = [f"{name}={amount:{form}}" for name, amount in _amounts(self).items()]
         told = f"neighbours={neighbours!r}" if neighbours else CHANGE[self.neighbours]
         return f"{type(self).__name__}({', '.join([*parts, told])})"
 
@@ -530,7 +526,7 @@ def compose[B: _Budget](*budgets: B) -> B:
             way_out = "Convert each PureDP with .to_zcdp() first."
         raise TypeError(f"budgets of different kinds don't add up: {', '.join(kinds)}. {way_out}")
     check_alike(budgets)
-    totals = [sum(amounts) for amounts in zip(*map(_amounts, budgets), strict=True)]
+    totals = [sum(amounts) for amounts in zip(*map(_values, budgets), strict=True)]
     if isinstance(budgets[0], ApproxDP) and totals[1] >= 1:
         raise ValueError(
             f"the deltas add up to {totals[1]:.6g}, and a delta of 1 or more promises nothing. "
@@ -542,7 +538,7 @@ def compose[B: _Budget](*budgets: B) -> B:
 def largest[B: _Budget](budgets: Sequence[B]) -> B:
     """Return the largest of budgets of one kind; refuse them if they are for other neighbours."""
     check_alike(budgets)
-    return max(budgets, key=_amounts)
+    return max(budgets, key=_values)
 
 
 def is_below(budget: _Budget, other: _Budget) -> bool:
@@ -552,7 +548,7 @@ def is_below(budget: _Budget, other: _Budget) -> bool:
     """
     if type(budget) is not type(other):
         return False
-    pairs = list(zip(_amounts(budget), _amounts(other), strict=True))
+    pairs = list(zip(_values(budget), _values(other), strict=True))
     return all(a <= b * (1 + 1e-9) for a, b in pairs) and any(a < b * (1 - 1e-9) for a, b in pairs)
 
 
@@ -677,17 +673,16 @@ def approx_budget(
 
 def _with_amounts[B: _Budget](budget: B, amounts: Iterable[float]) -> B:
     """Return a budget of other amounts, for the same neighbours."""
-    names = (one.name for one in _amount_fields(budget))
-    return replace(budget, **dict(zip(names, amounts, strict=True)))
+    return replace(budget, **dict(zip(_amounts(budget), amounts, strict=True)))
 
 
-def _amount_fields(budget: _Budget) -> list[Field[Any]]:
-    return [one for one in fields(budget) if not one.kw_only]
+def _amounts(budget: _Budget) -> dict[str, float]:
+    """Return the amounts that add up, by name."""
+    return {one.name: getattr(budget, one.name) for one in fields(budget) if not one.kw_only}
 
 
-def _amounts(budget: _Budget) -> tuple[float, ...]:
-    """Return the amounts that add up."""
-    return tuple(getattr(budget, one.name) for one in _amount_fields(budget))
+def _values(budget: _Budget) -> tuple[float, ...]:
+    return tuple(_amounts(budget).values())
 
 
 def _divisors(parts: object) -> list[float]:

@@ -122,11 +122,9 @@ def acceptance(idata: Any, budget: Budget | None = None) -> Acceptance:
     rates = by_draw.mean("draw")
     errors = xr.apply_ufunc(_error, by_draw, input_core_dims=[["draw"]], vectorize=True)
 
+    floor, explanation = None, ""
     if budget is None:
-        budget, unknown = _budget_of(idata)
-    else:
-        unknown = ""
-    floor, explanation = None, unknown
+        budget, explanation = _budget_of(idata)
     if isinstance(budget, PureDP):
         floor = math.exp(-budget.to_replace().epsilon)
         moves = budget.neighbours == "add_remove"
@@ -178,10 +176,8 @@ def _budget_of(idata: Any) -> tuple[Budget | None, str]:
             f"The mechanism of '{nameless[0]}' wasn't calibrated to a budget: pass one, as in "
             "acceptance(idata, pmd.PureDP(1))."
         )
-    budgets = [budget for budget in releases.budgets.values() if budget is not None]
-    for budget in budgets:
-        if not isinstance(budget, PureDP):
-            return budget, ""
-    pure = [budget for budget in budgets if isinstance(budget, PureDP)]
+    pure = [budget for budget in releases.budgets.values() if isinstance(budget, PureDP)]
+    if len(pure) < len(releases.budgets):
+        return next(x for x in releases.budgets.values() if not isinstance(x, PureDP)), ""
     alike = len({budget.neighbours for budget in pure}) == 1
     return compose(*(pure if alike else (budget.to_replace() for budget in pure))), ""

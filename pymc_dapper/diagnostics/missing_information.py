@@ -151,11 +151,9 @@ def _value_points(draws: Any, model: Model) -> list[PointType]:
     compiled = model.compile_fn(values, inputs=naturals, on_unused_input="ignore", point_fn=False)
     stacked = [draws[rv.name].values for rv in model.free_RVs]
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
-    chains, length = stacked[0].shape[:2]
     return [
-        dict(zip(names, compiled(*(x[chain, draw] for x in stacked)), strict=True))
-        for chain in range(chains)
-        for draw in range(length)
+        dict(zip(names, compiled(*(x[at] for x in stacked)), strict=True))
+        for at in np.ndindex(stacked[0].shape[:2])
     ]
 
 

@@ -109,6 +109,8 @@ class MarginalisedStep(Step):
 
     name = "marginalised"
     stats_dtypes_shapes = NUTS.stats_dtypes_shapes
+    _progressbar_config = staticmethod(NUTS._progressbar_config)
+    _make_progressbar_update_functions = staticmethod(NUTS._make_progressbar_update_functions)
     _state_class = MarginalisedStepState
 
     @tells_why
@@ -164,22 +166,20 @@ class MarginalisedStep(Step):
         """
         reading, rng = self._reading, np.random.default_rng(0)
         written = log_density_at(reading.model, [reading.written])
+        marginalised = self._log_density(point)
+        if marginalised == -np.inf:
+            names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
+            raise ReadingError(
+                f"the counts {names} can't be marginalised where the chain starts: the parameters "
+                "there are impossible, or predict counts too far from the release. Start them "
+                "elsewhere, by initval=, or let CountStep move the counts (marginalise=False)"
+            )
         for _ in range(2):
             drawn, log_probability = self._sums.draw(rng, self._given(point))
-            new = self._with_counts(point, drawn)
-            marginalised = self._log_density(point)
-            if marginalised == -np.inf:
-                names = ", ".join(f"'{rv.name}'" for rv in reading.rvs)
-                raise ReadingError(
-                    f"the counts {names} can't be marginalised where the chain starts: the "
-                    "parameters there are impossible, or predict counts too far from the release. "
-                    "Start them elsewhere, by initval=, or let CountStep move the counts "
-                    "(marginalise=False)"
-                )
-            expected = written(new)
-            got = marginalised + log_probability
+            expected = written(self._with_counts(point, drawn))
             if np.isfinite(expected):
                 what = "the log-density with the counts marginalised, times their conditional, is"
+                got = marginalised + log_probability
                 check_compiled(what, got, expected, TOLERANCE["float64"])
 
     def describe(self) -> str:
@@ -206,14 +206,6 @@ class MarginalisedStep(Step):
         moved = ", ".join(reading.model.values_to_rvs[x].name for x in reading.moved)
         counts = ", ".join(rv.name for rv in reading.rvs)
         return f"<MarginalisedStep: {moved}; {counts} marginalised>"
-
-    @classmethod
-    def _progressbar_config(cls, n_chains: int = 1) -> tuple[Any, Any]:
-        return NUTS._progressbar_config(n_chains)
-
-    @classmethod
-    def _make_progressbar_update_functions(cls) -> tuple[Any, ...]:
-        return NUTS._make_progressbar_update_functions()
 
     def _start_chain(self, tune: int, draws: int) -> None:
         self._tabulated = False

@@ -236,7 +236,6 @@ class NoisyStats(Mechanism):
         return sum_xy - sum_x * mean_y, n_var, mean_x, mean_y
 
     def _random(self, statistic: TensorVariable, size: Any) -> TensorVariable:
-        statistic = as_tensor(statistic)
         zeros = pt.zeros_like(statistic[..., 0], dtype="float64")
         noise = [pm.Laplace.dist(zeros, 1.0, size=size) for _ in range(3)]
         return self._line(statistic, noise, pt)

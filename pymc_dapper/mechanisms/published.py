@@ -13,19 +13,9 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.checks import about, nowhere
 from pymc_dapper.html import table
+from pymc_dapper.mechanisms import rules
 from pymc_dapper.mechanisms.arguments import with_suppressed
 from pymc_dapper.mechanisms.base import Mechanism, as_pair, whole_release
-from pymc_dapper.mechanisms.rules import (
-    Clamping,
-    Publication,
-    Ranges,
-    Relation,
-    Rounding,
-    Rule,
-    Scaling,
-    Threshold,
-    Ties,
-)
 from pymc_dapper.mechanisms.spans import Span, either
 
 
@@ -39,8 +29,8 @@ class PublishedByRules(Mechanism):
         The rules. Not an argument: the methods below add them.
     """
 
-    publication: Publication = field(
-        default=Publication(None), init=False, repr=False, kw_only=True
+    publication: rules.Publication = field(
+        default=rules.Publication(None), init=False, repr=False, kw_only=True
     )
 
     def __repr__(self) -> str:
@@ -48,11 +38,11 @@ class PublishedByRules(Mechanism):
         return f"{super().__repr__()}{self.publication!r}"
 
     def _repr_html_(self) -> str:
-        rules = repr(self.publication).removeprefix(".")
-        rows = {**self._shown(), **({"published": rules} if rules else {})}
+        told = repr(self.publication).removeprefix(".")
+        rows = {**self._shown(), **({"published": told} if told else {})}
         return table(type(self).__name__, (), rows.items())
 
-    def rounded(self, step: float = 1, *, ties: Ties = "half even") -> Self:
+    def rounded(self, step: float = 1, *, ties: rules.Ties = "half even") -> Self:
         """Add the rule that noisy values were rounded to multiples of a step.
 
         Add rules in the order in which they were applied: ``mechanism.rounded(5).clamped(0, None)``
@@ -79,7 +69,7 @@ class PublishedByRules(Mechanism):
             If an argument is of a wrong kind or out of range, if the rule can't follow the rules
             before, or if the mechanism has no likelihood of such releases.
         """
-        return self.following(Rounding(step, ties))
+        return self.following(rules.Rounding(step, ties))
 
     def clamped(self, lower: float | None, upper: float | None) -> Self:
         """Add the rule that noisy values beyond limits were moved to the limits.
@@ -96,9 +86,9 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule. Errors are those of :meth:`rounded`.
         """
-        return self.following(Clamping(lower, upper))
+        return self.following(rules.Clamping(lower, upper))
 
-    def published_if(self, relation: Relation, threshold: float) -> Self:
+    def published_if(self, relation: rules.Relation, threshold: float) -> Self:
         """Add the rule that entries with a low noisy value were suppressed.
 
         The likelihood of a suppressed entry is the probability of suppression. In the release the
@@ -117,7 +107,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule. Errors are those of :meth:`rounded`.
         """
-        return self.following(Threshold(relation, threshold))
+        return self.following(rules.Threshold(relation, threshold))
 
     def times(self, factor: float) -> Self:
         """Add the rule that values were published in other units: per cent are ``times(100)``.
@@ -132,7 +122,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule. Errors are those of :meth:`rounded`.
         """
-        return self.following(Scaling(factor))
+        return self.following(rules.Scaling(factor))
 
     def in_ranges(self, edges: ArrayLike) -> Self:
         """Add the rule that the number of the range of a value was published.
@@ -149,7 +139,7 @@ class PublishedByRules(Mechanism):
         PublishedByRules
             This one with the rule, which must be the last. Errors are those of :meth:`rounded`.
         """
-        return self.following(Ranges(edges))
+        return self.following(rules.Ranges(edges))
 
     def nonempty(self) -> Self:
         """Add the rule that there are rows only where the statistic, a count, is above zero.
@@ -175,7 +165,7 @@ class PublishedByRules(Mechanism):
         """
         return self._published(self.publication.of_nonempty())
 
-    def following(self, rule: Rule) -> Self:
+    def following(self, rule: rules.Rule) -> Self:
         """Add a rule after the present ones. Errors are those of :meth:`rounded`."""
         with about(f"{self!r}.{rule!r}"):
             return self._published(self.publication.then(rule))
@@ -227,7 +217,7 @@ class PublishedByRules(Mechanism):
             return np.ma.masked_array(np.where(hidden, np.nan, released), hidden)
         return whole_release(released, type(self).__name__) if self.integer else released
 
-    def _published(self, publication: Publication) -> Self:
+    def _published(self, publication: rules.Publication) -> Self:
         """Return this mechanism with other rules; a ValueError if there is no likelihood."""
         mechanism = copy(self)
         object.__setattr__(mechanism, "publication", publication)

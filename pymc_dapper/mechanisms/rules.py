@@ -57,9 +57,9 @@ class Rule(ABC):
         ``grid`` is the grid before the rule, and ``hidden`` marks suppressed entries.
         """
 
-    @abstractmethod
     def refusal(self) -> str:
         """Describe the values that the rule can have published."""
+        return "values must be finite"
 
 
 @dataclass(frozen=True, repr=False)
@@ -327,10 +327,6 @@ class Scaling(Rule):
         if low is not high and span.high.at is span.low.at:
             high = replace(high, at=low.at)
         return replace(span, low=low, high=high)
-
-    @override
-    def refusal(self) -> str:
-        return "values must be finite"
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -93,13 +93,11 @@ def check_cells_again(model: Model) -> None:
         if hasattr(getattr(x.tag, "mechanism", None), "changes_again")
     ]
     for (one, mechanism), (other, of_other) in combinations(found, 2):
-        statistics = [x.tag.statistic for x in (one, other)]
         if type(mechanism) is not type(of_other):
             continue
-        if not equal_computations(statistics[:1], statistics[1:]):
+        if not equal_computations([one.tag.statistic], [other.tag.statistic]):
             continue
-        tell = compile_in_python(model, [], [one.tag.released, other.tag.released])
-        first, second = tell()
+        first, second = compile_in_python(model, [], [one.tag.released, other.tag.released])()
         same = np.array_equal(first, second)
         named = f"'{one.name}' and '{other.name}' are releases of the same cells"
         kind = type(mechanism).__name__

@@ -109,11 +109,10 @@ def _check_drawable(model: pm.Model) -> None:
                 "one."
             )
         transform = model.rvs_to_transforms[rv]
-        if transform is None:
+        if transform is None or type(transform) is type(default_transform(rv.owner.op, rv)):
             continue
-        if type(transform) is not type(default_transform(rv.owner.op, rv)):
-            raise ValueError(
-                f"'{rv.name}' has the transform {type(transform).__name__}, which may restrict its "
-                "values, as an ordering does. Draws from the prior ignore transforms. Leave it "
-                "out, and write a restriction as a factor of the model."
-            )
+        raise ValueError(
+            f"'{rv.name}' has the transform {type(transform).__name__}, which may restrict its "
+            "values, as an ordering does. Draws from the prior ignore transforms. Leave it "
+            "out, and write a restriction as a factor of the model."
+        )

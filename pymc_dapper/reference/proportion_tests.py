@@ -180,30 +180,26 @@ class NormalProportion:
     released: ArrayLike
     n: int
     budget: PureDP
+    estimate: np.ndarray = field(init=False, repr=False)
+    """Unbiased estimate of the proportion; outside of [0, 1] at times."""
     _scale: float = field(init=False, repr=False)
-    _values: np.ndarray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Check the numbers."""
         object.__setattr__(self, "_scale", _proportion.proportion_scale(self.n, self.budget))
-        object.__setattr__(self, "_values", _proportion.check_released(self.released))
-
-    @property
-    def estimate(self) -> np.ndarray:
-        """Unbiased estimate of the proportion; outside of [0, 1] at times."""
-        return self._values
+        object.__setattr__(self, "estimate", _proportion.check_released(self.released))
 
     @property
     def sd(self) -> np.ndarray:
         """Standard deviation of the estimate, with the proportion estimated within [0, 1]."""
-        return laplace_sd(np.clip(self._values, 0, 1), self.n, self.budget)
+        return laplace_sd(np.clip(self.estimate, 0, 1), self.n, self.budget)
 
     def p_value(
         self, theta0: float, alternative: _proportion.Alternative = "greater"
     ) -> np.ndarray:
         """P-value by the normal law; see `UMPProportion.p_value`."""
         theta0 = _proportion.check_theta0(theta0)
-        z = (self._values - theta0) / laplace_sd(theta0, self.n, self.budget)
+        z = (self.estimate - theta0) / laplace_sd(theta0, self.n, self.budget)
         return _proportion.p_value_of(norm.cdf(z), norm.sf(z), alternative)
 
     def interval(self, prob: float = 0.95) -> _proportion.Interval:
@@ -221,7 +217,7 @@ class NormalProportion:
         """
         # (t - theta)^2 = z^2 (theta (1 - theta) / n + 2 scale^2), a quadratic equation in theta.
         z2 = norm.isf((1 - finite_number(prob, "prob", above=0, below=1)) / 2) ** 2
-        t, share = self._values, z2 / self.n
+        t, share = self.estimate, z2 / self.n
         centre = (t + share / 2) / (1 + share)
         product = (t**2 - 2 * z2 * self._scale**2) / (1 + share)
         half = np.sqrt(np.maximum(centre**2 - product, 0.0))

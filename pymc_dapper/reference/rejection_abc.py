@@ -329,8 +329,7 @@ def _collect(
             "were wanted. They are from the posterior, only fewer. Raise max_simulations for more.",
             stacklevel=3,
         )
-    names = kept[0]
-    together = {name: np.concatenate([part[name] for part in kept]) for name in names}
+    together = {name: np.concatenate([part[name] for part in kept]) for name in kept[0]}
     return RejectionDraws(together, simulations, log_bound, largest)
 
 

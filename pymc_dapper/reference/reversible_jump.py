@@ -230,12 +230,7 @@ def _cycles(
                 in_records += counted
 
         for _ in range(jumps):
-            if n == low:
-                add = True
-            elif n == high:
-                add = False
-            else:
-                add = rng.random() < 0.5
+            add = n == low or (n < high and rng.random() < 0.5)
             if add:
                 draw_record(rng, parameters, record)
                 contribution(record, adds)

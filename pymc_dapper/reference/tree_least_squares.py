@@ -164,13 +164,9 @@ def table_tree_least_squares(
 
 def _levels(parents: np.ndarray) -> list[np.ndarray]:
     """Nodes by their distance from the root."""
-    depth = np.full(parents.size, -1)
-    depth[parents < 0] = 0
     levels = [np.flatnonzero(parents < 0)]
     while levels[-1].size:
-        found = (depth < 0) & (depth[parents] == len(levels) - 1)
-        depth[found] = len(levels)
-        levels.append(np.flatnonzero(found))
-    if np.any(depth < 0):
+        levels.append(np.flatnonzero(np.isin(parents, levels[-1])))
+    if sum(nodes.size for nodes in levels) < parents.size:
         raise ValueError("the parents run in a circle")
     return levels[:-1]

@@ -4,17 +4,10 @@ import math
 from typing import Any
 
 from pymc_dapper.checks import about, finite_number, shown
-from pymc_dapper.mechanisms import (
-    DiscreteGaussianMechanism,
-    DiscreteLaplaceMechanism,
-    GaussianMechanism,
-    LaplaceMechanism,
-    Mechanism,
-    NoisyMaxMechanism,
-    RandomizedResponse,
-)
+from pymc_dapper.mechanisms import Mechanism, NoisyMaxMechanism, RandomizedResponse
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import MAX_RELEASE
+from pymc_dapper.releases.noise import NOISE
 
 
 def diffprivlib_mechanism(mechanism: Any) -> Mechanism:
@@ -61,14 +54,14 @@ def _read(kind: str, given: Any) -> Mechanism:
     match kind:
         case "Laplace" | "LaplaceTruncated":
             scale = given.sensitivity / (given.epsilon - math.log1p(-given.delta))
-            return _truncated(LaplaceMechanism(scale), given)
+            return _truncated(NOISE["laplace"](scale), given)
         case "Gaussian" | "GaussianAnalytic":
-            return GaussianMechanism(math.sqrt(given.variance(0.0)))
+            return NOISE["gaussian"](math.sqrt(given.variance(0.0)))
         case "GaussianDiscrete":
             # The scale has no public name.
-            return DiscreteGaussianMechanism(float(given._scale))
+            return NOISE["discrete gaussian"](float(given._scale))
         case "Geometric" | "GeometricTruncated":
-            return _truncated(DiscreteLaplaceMechanism(given.sensitivity / given.epsilon), given)
+            return _truncated(NOISE["discrete laplace"](given.sensitivity / given.epsilon), given)
         case "Binary":
             return RandomizedResponse(1 / (1 + math.exp(-given.epsilon)), 2)
         case "Exponential" | "PermuteAndFlip":

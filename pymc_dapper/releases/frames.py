@@ -1,6 +1,7 @@
 """Columns of a table, whichever library it is of."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -122,10 +123,8 @@ def _as_numbers(cells: list[str]) -> list[Any]:
 
 def _as_number(cell: str) -> Any:
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return cell if "_" in cell else kind(cell)
-        except ValueError:
-            pass
     return cell
 
 

@@ -79,15 +79,13 @@ class Release:
             raise ValueError("queries must hold at least one query, got none")
         different([query.name for query in queries], "queries must have different names")
         _check_dims(queries)
-        budget = self.budget
-        check_budget(budget)
+        check_budget(self.budget)
         total = _added_up([query.mechanism.budget for query in queries])
-        if budget is None:
-            budget = total
+        if self.budget is None:
+            object.__setattr__(self, "budget", total)
         else:
-            _check_budget(budget, total, queries)
+            _check_budget(self.budget, total, queries)
         object.__setattr__(self, "queries", tuple(queries))
-        object.__setattr__(self, "budget", budget)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -260,10 +258,15 @@ class Release:
         )
 
     def __repr__(self) -> str:
-        return as_text(self.queries, self.budget)
+        return "\n".join([self._title, *aligned([HEADER, *map(_row, self.queries)])])
 
     def _repr_html_(self) -> str:
-        return as_html(self.queries, self.budget)
+        return table(self._title, HEADER, map(_row, self.queries))
+
+    @property
+    def _title(self) -> str:
+        count = f"{len(self)} {'query' if len(self) == 1 else 'queries'}"
+        return f"Release of {count}" + ("" if self.budget is None else f", {self.budget}")
 
     def to_json(self, path: str | PathLike[str] | None = None) -> str:
         """Write the release with its mechanisms, for :meth:`from_json`.
@@ -466,21 +469,6 @@ def _added_up(budgets: Sequence[Budget | None]) -> Budget | None:
         return compose(*told)
     except ValueError:  # deltas that add up to 1 promise nothing
         return None
-
-
-def as_text(queries: Sequence[Query], budget: Any) -> str:
-    """Show queries in lines, with columns aligned."""
-    return "\n".join([_title(queries, budget), *aligned([HEADER, *map(_row, queries)])])
-
-
-def as_html(queries: Sequence[Query], budget: Any) -> str:
-    """Show queries in a table of HTML."""
-    return table(_title(queries, budget), HEADER, map(_row, queries))
-
-
-def _title(queries: Sequence[Query], budget: Any) -> str:
-    count = f"{len(queries)} {'query' if len(queries) == 1 else 'queries'}"
-    return f"Release of {count}" + ("" if budget is None else f", {budget}")
 
 
 def _row(query: Query) -> tuple[str, ...]:

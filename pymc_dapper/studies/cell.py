@@ -244,12 +244,8 @@ class _Watch:
 
 def _checked(simulated: Any) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
     """Check the result of the user's ``simulate``."""
-    if (
-        not isinstance(simulated, tuple)
-        or len(simulated) != 2
-        or not all(isinstance(part, Mapping) for part in simulated)
-    ):
-        parts = simulated if isinstance(simulated, tuple) else (simulated,)
+    parts = simulated if isinstance(simulated, tuple) else (simulated,)
+    if len(parts) != 2 or not all(isinstance(part, Mapping) for part in parts):
         kinds = ", ".join(type(part).__name__ for part in parts)
         raise StudyError(f"simulate must return two dicts, released and truth, got {kinds}")
     return simulated

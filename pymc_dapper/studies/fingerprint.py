@@ -86,10 +86,8 @@ class _Walk:
             return self._function(name, thing)
         if isinstance(thing, type):
             return self._each(name, _of_class(thing))
-        if isinstance(thing, list):
-            return self._each(name, thing)
-        if isinstance(thing, set):
-            return _hash(*sorted(self._digest(name, x) for x in thing))
+        if isinstance(thing, list | set):
+            return self._value(name, thing)
         if isinstance(thing, dict):
             return self._each(name, [x for item in thing.items() for x in item])
         return self._each(name, (type(thing), dict(vars(thing))))
@@ -100,9 +98,9 @@ class _Walk:
             return self._each(name, (value.func, value.args, value.keywords))
         if isinstance(value, MethodType):
             return self._each(name, (value.__func__, value.__self__))
-        if isinstance(value, tuple):
+        if isinstance(value, tuple | list):
             return self._each(name, value)
-        if isinstance(value, frozenset):
+        if isinstance(value, frozenset | set):
             return _hash(*sorted(self._digest(name, x) for x in value))
         if isinstance(value, np.ndarray):
             if value.dtype == object:

@@ -19,17 +19,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from xarray import DataTree
 
 from pymc_dapper import checks
+from pymc_dapper.studies import running
 from pymc_dapper.studies.cell import STEP_OPTIONS, Build, CellResult, CellRunner, Simulate
 from pymc_dapper.studies.fields import DONE, NOT_RUN
 from pymc_dapper.studies.fingerprint import fingerprint
 from pymc_dapper.studies.grid import Cell, read_grid
 from pymc_dapper.studies.result import collect
-from pymc_dapper.studies.running import (
-    available_cores,
-    check_picklable,
-    run_in_executor,
-    run_in_processes,
-)
 from pymc_dapper.studies.store import Store
 
 DEFAULTS = {"draws": 1000, "tune": 1000, "chains": 2, "compute_convergence_checks": False}
@@ -172,7 +167,7 @@ def study(
     read = read_grid(grid, replicates)
     kwargs = _sample_kwargs(checks.options(sample_kwargs, "sample_kwargs"))
     _check(executor, store, on_change, retry_failed=retry_failed, progressbar=progressbar)
-    executor = available_cores() if executor is None else executor
+    executor = running.available_cores() if executor is None else executor
     runner = CellRunner(
         simulate=checks.function(simulate, "simulate", "simulate(rng, **cell)"),
         build=checks.function(build, "build", "build(released, **cell)"),
@@ -186,7 +181,7 @@ def study(
         sample_kwargs=kwargs,
     )
     if isinstance(executor, int | ProcessPoolExecutor):
-        check_picklable(runner)
+        running.check_picklable(runner)
 
     results: dict[Cell, CellResult] = {}
     place = None if store is None else Store(Path(store), fingerprint(simulate, build))
@@ -199,7 +194,8 @@ def study(
             results = {cell: x for cell, x in results.items() if x.status == DONE}
         _tell_changes(place, results, on_change)
     missing = [cell for cell in read.cells if cell not in results]
-    run: Any = run_in_processes if isinstance(executor, int) else run_in_executor
+    in_processes = isinstance(executor, int)
+    run: Any = running.run_in_processes if in_processes else running.run_in_executor
     with _progress(len(read.cells), len(results), show=progressbar) as report:
         for cell, result in run(runner, missing, executor):
             results[cell] = result

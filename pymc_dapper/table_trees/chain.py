@@ -98,8 +98,7 @@ def run(
     goes_on = file is not None and file.is_file()
     done, made, now = -plan.tune, np.zeros((moves.on.size, 2), dtype=np.int64), first
     rng = np.random.Generator(np.random.PCG64(seed))
-    if goes_on:
-        assert file is not None
+    if file is not None and goes_on:
         done, made, rng, now = read_state(file)
     room = _room(plan, chain, goes_on)
     tallies = {name: np.zeros(x.shape[1:], dtype=np.int64) for name, x in room.items()}

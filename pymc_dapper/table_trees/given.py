@@ -267,6 +267,5 @@ def _kin(classes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         sizes = np.bincount(of + 1)
         ends = np.cumsum(sizes)
         kin[q] = np.argsort(of, kind="stable")
-        begin[q], end[q] = (ends - sizes)[of + 1], np.where(of >= 0, ends[of + 1], 0)
-        begin[q, of < 0] = 0
+        begin[q], end[q] = np.where(of >= 0, ((ends - sizes)[of + 1], ends[of + 1]), 0)
     return kin, begin, end

@@ -100,14 +100,12 @@ def _summary(x: np.ndarray, shares: np.ndarray) -> TableSummary:
 
     of = np.moveaxis(x.reshape(-1, *x.shape[2:]), 0, -1)
     sizes = np.full((2, *x.shape[2:]), np.nan)
-    moved = np.argwhere(np.ptp(of, axis=-1) > 0)
+    moved = np.ptp(of, axis=-1) > 0
+    some = x[:, :, moved].astype(float)
     with np.errstate(divide="ignore", invalid="ignore"):  # of chains that stand still
-        for a, k in moved:
-            one = x[:, :, a, k].astype(float)
-            sizes[0, a, k] = array_stats.ess(one, chain_axis=0, draw_axis=1, method="bulk")
-            sizes[1, a, k] = array_stats.rhat(one, chain_axis=0, draw_axis=1)
-            if np.isnan(sizes[1, a, k]):
-                sizes[1, a, k] = np.inf
+        sizes[0, moved] = array_stats.ess(some, chain_axis=0, draw_axis=1, method="bulk")
+        r_hat = array_stats.rhat(some, chain_axis=0, draw_axis=1)
+    sizes[1, moved] = np.where(np.isnan(r_hat), np.inf, r_hat)
     quantiles = np.quantile(of, shares, axis=-1, method="inverted_cdf")
     return TableSummary(of.mean(axis=-1), of.std(axis=-1), np.moveaxis(quantiles, 0, -1), *sizes)
 

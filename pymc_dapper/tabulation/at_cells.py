@@ -53,10 +53,9 @@ class AtCells:
 
     def _rows(self, x: Variable, axis: int) -> TensorVariable:
         """Return a public graph at the cells, from the arrays that it is computed from."""
-        key = (x, axis)
-        if key not in self._public:
-            self._public[key] = self._public_rows(x, axis)
-        return self._public[key]
+        if (x, axis) not in self._public:
+            self._public[x, axis] = self._public_rows(x, axis)
+        return self._public[x, axis]
 
     def _public_rows(self, x: Variable, axis: int) -> TensorVariable:
         node, n = x.owner, self._n

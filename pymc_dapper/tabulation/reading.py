@@ -288,7 +288,7 @@ def read_table(model: Model, rvs: Sequence[TensorVariable]) -> TableReading:
     supports = _check_values(rvs, read.records)
     n = read.records[0].type.shape[0]
     chances = [_chance(rv, read) for rv in rvs]
-    laws_of_each = zip(rvs, read.records, supports, chances, strict=True)
+    laws_of_each = zip(rvs, supports, chances, strict=True)
     probabilities = [_probabilities(*each, read) for each in laws_of_each]
     for rv, p in zip(rvs, probabilities, strict=True):
         if (why := depends_on_others(p, 0, read.records)) is not None:
@@ -411,7 +411,6 @@ def _chance(rv: TensorVariable, read: ReadInTerms) -> TensorVariable | None:
 
 def _probabilities(
     rv: TensorVariable,
-    record: TensorVariable,
     values: range,
     chance: TensorVariable | None,
     read: ReadInTerms,
@@ -482,7 +481,7 @@ def _with_rows(reading: TableReading) -> TableReading:
                 raise TabulationError(f"'{name}' depends on single records: {error}") from None
 
     for rv, p in zip(reading.rvs, reading.probabilities, strict=True):
-        if is_by_record(p):
+        if p.type.ndim > 1 and p.type.shape[0] != 1:  # not the same for all records
             collect(rv.name, [p])
     for name, each in reading.answers.items():
         collect(name, [each])
@@ -520,11 +519,6 @@ def _free_by_record(reading: TableReading) -> set[Variable]:
     """Find the placeholders of continuous free variables: each record has an entry of its own."""
     placeholders, free = reading.read.placeholders, reading.model.free_RVs
     return {placeholders[rv] for rv in free if rv in placeholders and rv.dtype in continuous_types}
-
-
-def is_by_record(p: TensorVariable) -> bool:
-    """Whether probabilities of values, on the last axis, are of each record."""
-    return p.type.ndim > 1 and p.type.shape[0] != 1
 
 
 def _value_of(reading: TableReading, x: Variable) -> np.ndarray:

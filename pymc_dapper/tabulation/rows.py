@@ -32,7 +32,5 @@ def distinct_rows(arrays: Sequence[np.ndarray], n: int) -> DistinctRows:
         return DistinctRows(np.zeros(1, dtype=np.int64), np.array([n], dtype=np.int64), None)
     frame = pd.DataFrame(dict(enumerate(columns)))
     own = frame.groupby(list(frame), dropna=False).ngroup().to_numpy()
-    sizes = np.bincount(own)
-    first = np.zeros(len(sizes), dtype=np.int64)
-    first[own[::-1]] = np.arange(n)[::-1]  # the first of all is written last
+    _, first, sizes = np.unique(own, return_index=True, return_counts=True)
     return DistinctRows(first, sizes, own if len(first) > 1 else None)

@@ -27,11 +27,7 @@ from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
 from pymc_dapper.tabulation.errors import TabulationError
 from pymc_dapper.tabulation.fewer import register_again
-from pymc_dapper.tabulation.reading import (
-    SumGraph,
-    TableReading,
-    cell_values,
-)
+from pymc_dapper.tabulation.reading import TableReading, cell_values
 
 ENTRIES_AT_ONCE = 2_000_000
 """Entries of the cells' contributions that are evaluated at once."""
@@ -165,10 +161,10 @@ class _Writer:
     def _written(self, variable: Variable) -> Any:
         """Return a variable of the old model in terms of the new one: its counts, for records."""
         seen = self._reading.seen.get(variable)
-        if seen is not None:
-            return self._of_sums(seen)
-        [graph] = self._in_model(self._reading.read([variable]))
-        return graph
+        if seen is None:
+            return self._in_model(self._reading.read([variable]))[0]
+        totals = {each.total: self._total(each) for each in seen.sums}
+        return self._in_model(rebuild([seen.graph], totals))[0]
 
     def _dims(self, name: str) -> tuple[str | None, ...] | None:
         """Return a variable's dims, which the new model then knows."""
@@ -391,12 +387,6 @@ class _Writer:
         return laws, total
 
     # -- sums over records -------------------------------------------------------------------------
-
-    def _of_sums(self, seen: SumGraph) -> Any:
-        """Return a function of sums over records in terms of the counts."""
-        totals = {each.total: self._total(each) for each in seen.sums}
-        [graph] = rebuild([seen.graph], totals)
-        return self._in_model([graph])[0]
 
     def _total(self, each: RecordSum) -> TensorVariable:
         """Write a sum over records as a sum over cells, times a record's contribution in each."""

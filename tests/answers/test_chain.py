@@ -125,7 +125,7 @@ def test_draws_of_a_chain_are_weighed_for_the_other_prior():
     flat = tables[rng.choice(len(tables), 4000, p=p / p.sum())].reshape(4000, 4).T
     known = [(np.zeros(4, dtype=int), np.array([total]))]
     joint = joint_table(list(release()), {})
-    drawn, method = Posterior(joint, Prior("smooth"), known)._instead_of(Prior("flat"), flat, rng)
+    drawn, method = Posterior(joint, Prior("smooth"), known)._instead_of(flat, rng)
     assert method == WEIGHED
     exact, axis = np.zeros(len(tables)), np.linspace(-12, 23, 281)
     for a in axis:

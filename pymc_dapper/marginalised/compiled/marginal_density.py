@@ -65,7 +65,9 @@ class CompiledSums:
         data = given[len(self.reading.parameters) :]
         *tables, faults = self._tabulate(counts, *data)
         if np.any(faults == IMPOSSIBLE):
-            counts = self._where_possible(counts, data)
+            noise = self.reading.noise
+            found = PossibleStart(noise)(counts, np.zeros(0), data[: len(noise.data)])
+            counts = counts if found is None else found
             *tables, faults = self._tabulate(counts, *data)
         if faults.any():
             raise self._at_fault(faults)
@@ -77,12 +79,6 @@ class CompiledSums:
         for shared, table in zip(self.tables, tables, strict=True):
             shared.set_value(table, borrow=True)
         return counts
-
-    def _where_possible(self, counts: np.ndarray, data: Sequence[np.ndarray]) -> np.ndarray:
-        noise = self.reading.noise
-        find = PossibleStart(noise)
-        found = find(counts, np.zeros(0), data[: len(noise.data)])
-        return counts if found is None else found
 
     def _at_fault(self, faults: np.ndarray) -> ReadingError:
         names = name_cells(self.reading.noise, faults == faults.max())

@@ -66,12 +66,6 @@ def log_base(largest: float, k: int) -> float:
     return -math.lgamma(k + 1.0) - math.lgamma(largest - k + 1.0)
 
 
-@njit
-def last_count(largest: float) -> int:
-    """Return the largest possible count."""
-    return LARGEST if largest == np.inf else int(largest)
-
-
 @njit(inline="always")
 def noise_at(given: tuple[Any, ...], cell: int, k: int) -> float:
     """Log-density of the released value at a count.
@@ -125,7 +119,7 @@ def tabulate_count(
         0, or the fault of the noise.
     """
     largest, nothing = given[2][cell], np.empty(0)
-    last = last_count(largest)
+    last = LARGEST if largest == np.inf else int(largest)
     start = min(start, last)
     base = log_weight(given, cell, start)
     if not base > -np.inf:

@@ -38,8 +38,7 @@ def _same_for_all(parameter: TensorVariable, records: Sequence[TensorVariable]) 
     if not set(records).isdisjoint(ancestors([parameter])):
         return _is_function_of_row(parameter, records)
     [length] = records[0].type.shape[:1]
-    shape = parameter.type.shape
-    return not any(n is None or n == length for n in shape)
+    return {None, length}.isdisjoint(parameter.type.shape)
 
 
 def _adds_alike(rows: TensorVariable, records: Sequence[TensorVariable]) -> bool:

@@ -89,9 +89,8 @@ def _compared(
 
 def _is_single(bound: Variable, size: TensorVariable) -> bool:
     """Whether a variable is one number, and depends on the size only."""
-    if not all(getattr(bound.type, "broadcastable", [False])):
-        return False
-    return set(explicit_graph_inputs([bound])) <= {size}
+    is_one = all(getattr(bound.type, "broadcastable", [False]))
+    return is_one and set(explicit_graph_inputs([bound])) <= {size}
 
 
 def _flag(

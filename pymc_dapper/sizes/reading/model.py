@@ -115,14 +115,10 @@ def find_sizes(model: Model) -> dict[TensorVariable, list[TensorVariable]]:
     ReadingError
         If such a comparison marks other rows than the first.
     """
-    candidates = [
-        rv
-        for rv in model.free_RVs
-        if getattr(rv.type, "ndim", None) == 0 and np.dtype(rv.dtype).kind in "iu"
-    ]
     view, found = view_of(model), dict[TensorVariable, list[TensorVariable]]()
-    for rv in candidates:
-        seen = see(view, model.rvs_to_values[rv])
+    for rv in model.free_RVs:
+        is_number = getattr(rv.type, "ndim", None) == 0 and np.dtype(rv.dtype).kind in "iu"
+        seen = see(view, model.rvs_to_values[rv]) if is_number else None
         if seen is not None and seen.records:
             found[rv] = seen.rvs
     return found

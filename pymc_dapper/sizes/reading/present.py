@@ -2,7 +2,7 @@
 
 import pytensor.tensor as pt
 from pymc import SymbolicRandomVariable
-from pytensor.graph import Variable
+from pytensor.graph import Variable, ancestors
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
@@ -70,14 +70,7 @@ def one_number_each(vector: str) -> str:
 
 def _vector_of(n: TensorVariable) -> TensorVariable | None:
     """Return the random vector that a number is an entry of, or a function of entries of."""
-    left: list[Variable] = [n]
-    while left:
-        x = left.pop()
-        if x.owner is None:
-            continue
-        if isinstance(x.owner.op, RandomVariable | SymbolicRandomVariable):
-            if x.type.ndim > 0:
-                return x
-            continue  # its inputs are parameters
-        left += x.owner.inputs
-    return None
+    kinds = RandomVariable | SymbolicRandomVariable
+    random = {x for x in ancestors([n]) if x.owner and isinstance(x.owner.op, kinds)}
+    seen = ancestors([n], blockers=random)  # whose inputs are parameters
+    return next((x for x in seen if x in random and x.type.ndim > 0), None)
