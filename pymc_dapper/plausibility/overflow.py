@@ -46,7 +46,7 @@ def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
                 continue
             largest, limit = max(-bounds.low, bounds.high), float(np.iinfo(x.type.dtype).max)
             if largest > limit:
-                above = ancestors([x])
+                above = set(ancestors([x]))
                 made_of = " and ".join(
                     f"{rv.name}.astype('float64')" for rv in known if rv in above
                 )

@@ -168,5 +168,5 @@ def _levels(parents: np.ndarray) -> list[np.ndarray]:
     while levels[-1].size:
         levels.append(np.flatnonzero(np.isin(parents, levels[-1])))
     if sum(nodes.size for nodes in levels) < parents.size:
-        raise ValueError("the parents run in a circle")
+        raise ValueError("the parents run in a circle, or one of them is no node")
     return levels[:-1]

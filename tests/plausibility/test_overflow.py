@@ -72,3 +72,13 @@ def test_what_records_are_drawn_by_is_looked_at_too():
         pm.Potential("privacy", -((x.sum() - 9.0) ** 2))
     with pytest.raises(ReadingError, match="'privacy' computes whole numbers of up to"):
         check_overflow(model, [model.rvs_to_values[each] for each in (x, y)])
+
+
+def test_the_message_names_all_variables_of_a_product():
+    with pm.Model() as model:
+        x, y = pm.Bernoulli("x", 0.5, shape=50), pm.Bernoulli("y", 0.5, shape=50)
+        pm.Potential("privacy", -1e-22 * ((x * y * LARGE).sum() ** 2 - 4.5e21) ** 2)
+    for variables in ((x, y), (y, x)):
+        names = " and ".join(rf"{v.name}\.astype\('float64'\)" for v in variables)
+        with pytest.raises(ReadingError, match=names):
+            check_overflow(model, [model.rvs_to_values[each] for each in variables])
