@@ -19,8 +19,9 @@ POISSON, BINOMIAL, NEGATIVE_BINOMIAL = 0, 1, 2
 
 LARGE = 1e280
 NEGLIGIBLE = 1e-17
-FEW, FEW_IN_PYTHON = 2_000, 50
-"""Counts are summed if ten standard deviations above the mean are at most this."""
+FEW, FEW_IN_PYTHON = (200, 1_000, 200), (50, 50, 50)
+"""Counts of each family are summed if ten standard deviations above the mean are at most this.
+SciPy's functions take about as long there."""
 RIGHT, SURE = 4.4, 1e6
 """If the mean is above ``SURE``, SciPy's incomplete gamma function is wrong for counts more than
 ``RIGHT`` standard deviations above it."""
@@ -50,10 +51,10 @@ def moments(family: int, first: float, second: float) -> tuple[float, float]:
 
 
 @njit
-def is_small(family: int, first: float, second: float, few: int) -> bool:
+def is_small(family: int, first: float, second: float, few: tuple[int, int, int]) -> bool:
     """Whether counts are few enough to be summed up."""
     mean, sd = moments(family, first, second)
-    return mean + 10 * sd <= few
+    return mean + 10 * sd <= few[int(family)]
 
 
 # Summed up ---------------------------------------------------------------------------------------
@@ -159,9 +160,9 @@ def functions_of_counts(
     gammaincc: Callable[..., float],
     betainc: Callable[..., float],
     betaincc: Callable[..., float],
-    few: int,
+    few: tuple[int, int, int],
 ) -> OfCounts:
-    """Make the functions, with SciPy's, and a limit on counts that are summed."""
+    """Make the functions, with SciPy's, and limits on counts that are summed."""
 
     @njit
     def cdf(k: float, family: int, first: float, second: float) -> float:
