@@ -153,8 +153,7 @@ class Tuner:
             self.unmoved = self._unmoved()
             if self.moves is None:
                 costs = costs[: len(self.numbers)]
-                chosen = best_numbers_of_moves(paths, evaluations, costs)
-                self.numbers, self.slower = chosen
+                self.numbers, self.slower = best_numbers_of_moves(paths, evaluations, costs)
                 if self.unmoved.any() and not any(self.numbers):
                     self.numbers[0] = MOVES_IN_TUNING
         self._fit(half)

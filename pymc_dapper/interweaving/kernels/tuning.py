@@ -15,9 +15,9 @@ MOVES_IN_TUNING = 16
 DEFAULT_MOVES = 4
 """Moves per iteration if tuning was too short to choose, and at least in tuning."""
 
-DEAREST = 8.0
-"""With as many moves as this, of one evaluation each, for each time that the other steps take, an
-iteration of tuning takes about 50 times as long as without."""
+LONGEST, EVALUATIONS = 50.0, 6.0
+"""In tuning, moves of a kind take at most ``LONGEST`` times as long as the other steps, if each
+takes so many evaluations."""
 
 MIN_MEASURED = 40
 """Iterations needed to choose, to ask, or to fit."""
@@ -74,7 +74,8 @@ def counted(
 
 def moves_in_tuning(costs: Costs) -> int:
     """Return how many moves an iteration of tuning makes: fewer if they would take very long."""
-    return int(np.clip(DEAREST * costs.rest / costs.evaluation, DEFAULT_MOVES, MOVES_IN_TUNING))
+    most = LONGEST * costs.rest / (EVALUATIONS * costs.evaluation)
+    return int(np.clip(most, DEFAULT_MOVES, MOVES_IN_TUNING))
 
 
 def unfitted(start: np.ndarray) -> Fit:
