@@ -8,7 +8,6 @@ import numpy as np
 from pymc_dapper.interweaving.kernels.tuning import (
     DEFAULT_MOVES,
     MIN_MEASURED,
-    MOVES_IN_TUNING,
     Costs,
     Fit,
     beside,
@@ -155,7 +154,7 @@ class Tuner:
                 costs = costs[: len(self.numbers)]
                 self.numbers, self.slower = best_numbers_of_moves(paths, evaluations, costs)
                 if self.unmoved.any() and not any(self.numbers):
-                    self.numbers[0] = MOVES_IN_TUNING
+                    self.numbers[0] = evaluations[0].shape[1]
         self._fit(half)
         self._forget()
 

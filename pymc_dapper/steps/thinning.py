@@ -118,8 +118,8 @@ class ThinnedStep(CompoundStep):
         """Choose how many iterations a draw has, and say so."""
         seen, self.seen = np.array(self.seen), []
         changes = len(seen) >= FEWEST and np.ptp(seen, axis=0).any()
-        needed = ENOUGH * memory(seen) / max(self.n_draws, DRAWS) if changes else 1
-        needed *= max(getattr(step, "slower", 1.0) for step in self.methods)
+        slower = max(getattr(step, "slower", 1.0) for step in self.methods)
+        needed = slower * memory(seen) * ENOUGH / max(self.n_draws, DRAWS) if changes else 1
         self.iterations = max(1, min(ceil(min(needed, MOST)), LARGEST // n_values))
         if self.iterations > 1:
             silent = next((x for x in stats if x.get(WARNING_STAT, x) is None), {})

@@ -193,7 +193,8 @@ def _labels(values: Any) -> list[Any]:
     """Return the labels of the sets' parameters, where pandas or xarray has them."""
     if hasattr(values, "columns"):
         return [[list(values.columns)]]
-    sets = list(values) if getattr(values, "dims", isinstance(values, list | tuple)) else []
+    several = isinstance(values, list | tuple) or getattr(values, "dims", False)
+    sets = list(values) if several else []
     named = [[(d, list(x.get_index(d))) for d in x.dims] for x in sets if hasattr(x, "dims")]
     return named + [[list(axis) for axis in x.axes] for x in sets if hasattr(x, "axes")]
 

@@ -113,6 +113,14 @@ def test_a_given_number_is_kept_and_makes_no_affine_moves():
     assert seen.compiled == []
 
 
+def test_moves_that_take_very_long_are_few_in_tuning():
+    """Not even those that nothing else makes are more after it."""
+    dear = Trajectory(1.0, 1.0)
+    dear.costs = [COSTS._replace(evaluation=1e9)] * 3
+    assert dear.run(TUNE) == [[DEFAULT_MOVES]] * TUNE
+    assert dear.tuner.numbers == [DEFAULT_MOVES]
+
+
 def test_the_ellipse_is_fitted_and_then_frozen():
     seen = Trajectory(0.5, 0.3)
     seen.run(TUNE)

@@ -43,6 +43,8 @@ def test_what_has_no_estimate():
         tree_least_squares(PARENT, np.where(np.arange(8) == 4, np.nan, RELEASED), SD)
     with pytest.raises(ValueError, match="circle"):
         tree_least_squares([-1, 2, 1], [1.0, 1, 1], [1.0, 1, 1])
+    with pytest.raises(ValueError, match="is no node"):
+        tree_least_squares([-1, 0, 7], [1.0, 1, 1], [1.0, 1, 1])
 
 
 CELLS = np.array([(a, b) for a in range(2) for b in range(3)]).T

@@ -158,6 +158,7 @@ def test_moves_that_only_tuning_makes_are_allowed_for(normal, monkeypatch):
     before, _ = chosen(step, normal)
     monkeypatch.setattr(step.methods[0], "slower", 3.0, raising=False)
     assert chosen(step, normal)[0] in range(3 * before - 2, 3 * before + 1)
+    assert chosen(step, normal, tune=150) == (1, None)  # too short to tell
 
 
 def test_what_does_not_change_says_nothing(normal):

@@ -10,7 +10,7 @@ from pymc_dapper.interweaving.kernels.moves import Fit, skewed
 from pymc_dapper.kernels.tuning import best, correlation, cost_of_the_rest, worth_of
 
 MOVES_IN_TUNING = 16
-"""Moves of each kind per iteration in tuning, and at most after it."""
+"""Most moves of each kind in an iteration."""
 
 DEFAULT_MOVES = 4
 """Moves per iteration if tuning was too short to choose, and at least in tuning."""
@@ -139,8 +139,6 @@ def best_numbers_of_moves(
 ) -> tuple[list[int], float]:
     """Choose the number of moves of each kind (:func:`pymc_dapper.kernels.tuning.best`).
 
-    Return how much fewer effective draws an iteration is worth than one of tuning, too.
-
     Between the moves of two iterations, other steps move the parameters. The autocorrelation of an
     iteration is about the product of those of all steps; exactly so if parameters and records are
     normal.
@@ -154,6 +152,13 @@ def best_numbers_of_moves(
         How many evaluations each move took.
     costs : sequence of Costs
         Of each kind. The rest of an iteration is that of the first.
+
+    Returns
+    -------
+    numbers : list of int
+        Moves of each kind.
+    slower : float
+        How many times as many effective draws an iteration with all moves is worth: 1 or more.
     """
     n, dim = len(paths[0]), paths[0].shape[-1]
     if n < MIN_MEASURED:
