@@ -1,6 +1,6 @@
 """A numerical check that a table is equivalent to its records, made before sampling."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 
 import numpy as np
@@ -122,7 +122,8 @@ class _Check:
         n_alone = len(reading.rvs) + len(answers)
         alone, together = of_records[:n_alone], [x.sum() for x in of_records[n_alone:]]
         together += _others(old, others)
-        self._at_records, self._other = at_point(old, alone), at_point(old, together)
+        self._at_records = [at_point(old, [x]) for x in alone]
+        self._other = at_point(old, together)
         of_counts = [x.sum() for x in log_densities(written, [*tables, *of_cells, *same])]
         self._at_counts = at_point(written, [*of_counts, *_others(written, others)])
         values = [old.rvs_to_values[rv] for rv in reading.rvs]
@@ -148,8 +149,8 @@ class _Check:
             weights = []
             for value in range(len(values)):
                 chosen[k] = np.full(reading.n, value)
-                densities = self._densities(point, chosen)
-                weights.append(densities[[j == k for j in last]].sum(axis=0))
+                known = [j for j, of in enumerate(last) if of == k]
+                weights.append(self._densities(point, chosen, known).sum(axis=0))
             of_value = np.stack(weights, axis=-1)
             of_value = np.where(of_value > -np.inf, 0.0, -np.inf) if spread else of_value
             chosen[k] = np.argmax(of_value + rng.gumbel(size=of_value.shape), axis=-1)
@@ -162,9 +163,12 @@ class _Check:
             for rv, values, index in zip(reading.rvs, reading.supports, chosen, strict=True)
         }
 
-    def _densities(self, point: Point, chosen: Sequence[np.ndarray]) -> np.ndarray:
-        """Return the model's value for each record: of each variable's prior, and each answer."""
-        found = self._at_records({**point, **self._records(chosen)})
+    def _densities(
+        self, point: Point, chosen: Sequence[np.ndarray], which: Iterable[int]
+    ) -> np.ndarray:
+        """Return the model's value for each record: of some variables' priors and of answers."""
+        full = {**point, **self._records(chosen)}
+        found = [self._at_records[j](full)[0] for j in which]
         return np.array([_by_record(x, self._reading.shape) for x in found])
 
     def _compare(self, point: Point, chosen: Sequence[np.ndarray]) -> None:
@@ -180,7 +184,7 @@ class _Check:
         of_tables, of_cells = found[:n_tables], found[n_tables : n_tables + n_left]
         if self._counts:
             # The priors of all record variables are added, since one table may hold several.
-            alone = self._at_records(full)
+            alone = [x for evaluate in self._at_records for x in evaluate(full)]
             prior, answers = alone[: len(reading.rvs)], alone[len(reading.rvs) :]
             prior = alone if reading.given_answers else prior
             multiplicity = sum(
@@ -194,8 +198,9 @@ class _Check:
             for name, x in zip(self._of_cells, of_cells, strict=True):
                 self._same(f"'{name}'", x, by_name[name].sum(), np.abs(by_name[name]).sum())
         else:
+            everything = range(len(self._at_records))
             of_all = [
-                self._densities(point, [np.full(reading.n, index) for index in joint]).sum(axis=0)
+                self._densities(point, [np.full(reading.n, x) for x in joint], everything).sum(0)
                 for joint in cell_values([range(len(values)) for values in reading.supports])
             ]
             each = logsumexp(of_all, axis=0)

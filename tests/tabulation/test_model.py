@@ -372,7 +372,7 @@ def test_linked_tables_have_the_coords_of_their_variables():
 
 def test_a_chain_of_many_columns_takes_a_moment():
     """Nothing is made of the size of the 10^12 joint values, or of the number of people."""
-    n_columns, size = 7, 60
+    n_columns, size = 8, 32
     with pm.Model() as model:
         p = pm.Dirichlet("p", np.ones((n_columns, size, size)))
         columns = [pm.Categorical("x0", p[0, 0], shape=10**9)]
