@@ -9,6 +9,7 @@ from numba import njit
 from pymc_dapper.backend import draws
 from pymc_dapper.backend.accelerate import generators
 from pymc_dapper.backend.accelerate.switch import is_on
+from tests.long_cases import one_in_three
 
 DRAWS = {
     "standard_gamma": (draws.standard_gamma, (2.5,)),
@@ -51,7 +52,7 @@ def test_a_number_is_the_one_that_numpy_draws(name):
         assert_same(way, lambda rng: getattr(rng, name)(*parameters))
 
 
-@pytest.mark.parametrize("name", FILLS)
+@pytest.mark.parametrize("name", one_in_three(FILLS))
 def test_an_array_is_filled_as_numpy_does(name):
     fill, method = FILLS[name]
 

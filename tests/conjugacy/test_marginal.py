@@ -11,6 +11,7 @@ from pymc_dapper.assignment.readings import Readings
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.marginal import marginalise, parameters_to_marginalise
 from tests.evaluated_in_python import REWRITTEN
+from tests.long_cases import one_in_three
 
 
 def prior_of_a_count():
@@ -89,7 +90,7 @@ def log_ratios(write, *, leave_out=()):
     return np.diff(found, axis=0).T
 
 
-@pytest.mark.parametrize("write", WRITTEN)
+@pytest.mark.parametrize("write", one_in_three(WRITTEN))
 def test_log_densities_are_integrals_over_the_parameter(write):
     integrals, written = log_ratios(write)
     assert np.abs(integrals).min() > 0.1

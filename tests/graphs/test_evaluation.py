@@ -32,6 +32,7 @@ from pymc_dapper.graphs.evaluation import (
 )
 from pymc_dapper.graphs.view import view_of
 from tests.as_written import AS_WRITTEN
+from tests.long_cases import one_in_three
 
 
 def test_long_sums_of_rows_keep_their_digits():
@@ -107,7 +108,7 @@ def test_any_number_of_terms_is_added():
 
 
 @pytest.mark.usefixtures("uncompiled")
-@pytest.mark.parametrize("of_counts", [True, False])
+@pytest.mark.parametrize("of_counts", one_in_three([True, False]))
 def test_any_number_of_releases_is_read(of_counts):
     with pm.Model() as model:
         rate = pm.Gamma("rate", 2, 1)

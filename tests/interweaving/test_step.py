@@ -18,6 +18,7 @@ from pymc_dapper.interweaving.kernels.tuning import DEFAULT_MOVES, MIN_MEASURED,
 from pymc_dapper.interweaving.step import InterweaveStep
 from tests.against_python import assert_same_in_python
 from tests.evaluated_in_python import REWRITTEN, evaluated_in_python
+from tests.long_cases import one_in_three
 from tests.states import same_states
 
 N = 20
@@ -431,7 +432,7 @@ def test_a_given_number_of_moves_is_made_from_the_start(waiting):
         InterweaveStep([model["mu"]], records=[model["x"]], when_needed=1)
 
 
-@pytest.mark.parametrize("stop", [5, 8, 20, 30])
+@pytest.mark.parametrize("stop", one_in_three([8, 5, 20, 30]))
 def test_a_state_of_a_step_that_waits_restores_a_draw_exactly(waiting, monkeypatch, stop):
     """Before the moves are compiled, as they begin, and after that."""
     model, build = waiting

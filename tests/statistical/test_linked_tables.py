@@ -140,6 +140,7 @@ def test_if_a_column_is_another_ones_copy_people_change_both_at_once(slips, monk
     assert np.abs(np.nan_to_num(z_scores(found, *all_of_a_copied_column()))).max() > 8
 
 
+@pytest.mark.long
 def test_linked_tables_agree_with_all_tables_enumerated():
     assert np.abs(z_scores(draws(), *by_enumeration())).max() < 4
 

@@ -194,8 +194,7 @@ def _impossible_pairs(b, c, n):
     pm.Potential("possible", pt.switch(pt.eq(b, 2) & pt.eq(c, 0), -np.inf, 0.0))
 
 
-@pytest.mark.parametrize("n", [15, 3_000_000])
-@pytest.mark.parametrize("see", [_nothing, _noisy])
+@pytest.mark.parametrize(("see", "n"), one_in_three(product([_noisy, _nothing], [15, 3_000_000])))
 def test_noisy_tables_are_linked(see, n):
     assert "b_c_counts" in tabulate(_chain(n, 3, see)).named_vars
 

@@ -42,6 +42,7 @@ from tests.counts_enumeration import (
     scripted,
     some_draws,
 )
+from tests.long_cases import one_in_three
 
 N, P = 3, np.array([0.2, 0.3, 0.5])
 RELEASED, SD, PAIR, SCALE = np.array([1.4, 0.7, 2.5]), 1.1, 0.3, 1.5
@@ -451,7 +452,7 @@ IN_ANOTHER_ORDER = {
 }
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@pytest.mark.parametrize("name", one_in_three(WHOLE))
 def test_whole_sweeps_leave_the_posterior_as_it_is(name):
     """The order of lines must not depend on who has people. Sums tie cells of several lines."""
     tables, moves, fault = WHOLE[name]

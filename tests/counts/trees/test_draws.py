@@ -8,6 +8,7 @@ from pymc_dapper.counts.trees import draws as module
 from pymc_dapper.counts.trees.draws import _go_through, draw_from
 from pymc_dapper.counts.trees.forest import Forest, Releases
 from pymc_dapper.counts.trees.priors import NO_TABLES, Prior
+from tests.long_cases import one_in_three
 
 N = 20_000
 
@@ -42,7 +43,7 @@ def same_trees(n):
     return Forest(parent, releases, Prior(*zeros, NO_TABLES))
 
 
-@pytest.mark.parametrize("at_once", [N, module.REPEATED - 1])
+@pytest.mark.parametrize("at_once", one_in_three([module.REPEATED - 1, N]))
 def test_a_split_is_drawn_the_same_way_by_rejection_and_by_going_through(at_once):
     """The number of draws of a tree decides between both."""
     made = same_trees(N // at_once + 1)

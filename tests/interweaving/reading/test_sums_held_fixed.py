@@ -12,6 +12,7 @@ from pymc_dapper.graphs.view import view_of
 from pymc_dapper.interweaving.reading.sums_held_fixed import find_sums
 from tests import interweave_twins as twins
 from tests.interweaving.linked import changes, read
+from tests.long_cases import one_in_three
 
 GROUP = np.array([0, 0, 1, 2])
 COVARIATES = np.random.default_rng(1).normal(size=(4, 2))
@@ -67,7 +68,7 @@ def published(case):
     return model
 
 
-@pytest.mark.parametrize("case", SUMS)
+@pytest.mark.parametrize("case", one_in_three(SUMS))
 def test_the_longest_vector_of_a_sum_follows_what_it_is_added_to(case):
     model = published(case)
     found = find_sums(view_of(model), model.free_RVs)
