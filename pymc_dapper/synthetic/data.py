@@ -17,7 +17,7 @@ from pymc_dapper.checks import flag, known, options, random_generator, whole_num
 from pymc_dapper.context import model_to_read
 from pymc_dapper.diagnostics._result import check_kept, group
 from pymc_dapper.graphs.view import view_of
-from pymc_dapper.records.reading.finite import named_probabilities
+from pymc_dapper.records.reading.finite import named_probabilities, support_of_entries
 from pymc_dapper.sizes.reading.exchangeable import what_ties
 
 
@@ -107,6 +107,12 @@ def synthetic_data(
     names = [rv.name for rv in found.records]
     given: Mapping[str, Sequence[Any]] = options(labels, "labels")
     known(given, names, "labels: there are no records")
+    for name, of_values in given.items():
+        values = support_of_entries(model[name])
+        if values is not None and len(of_values) != values.stop:
+            raise ValueError(
+                f"labels: '{name}' has values 0 to {values.stop - 1}, and {len(of_values)} labels"
+            )
     n_draws = posterior.sizes["chain"] * posterior.sizes["draw"]
     if sets > n_draws:
         raise ValueError(f"sets must be {n_draws} at most: idata has no more draws")

@@ -153,8 +153,9 @@ def test_missing_input_is_reported(answers):
         synthetic_data(result(p=P), answers, sets=2, n=3, latent=True)
     with pytest.raises(ValueError, match="no records 'reply', but answer"):
         synthetic_data(result(p=P), answers, sets=2, labels={"reply": ["no"]})
-    with pytest.raises(ValueError, match="other than 0 to 0"):
-        synthetic_data(result(p=P), answers, sets=8, labels={"answer": ["no"]})
+    for few_or_many in (["no"], ["no", "yes", "perhaps"]):
+        with pytest.raises(ValueError, match=r"'answer' has values 0 to 1, and . labels"):
+            synthetic_data(result(p=P), answers, sets=8, labels={"answer": few_or_many})
 
 
 def test_a_potential_that_may_be_part_of_their_distribution_warns(answers):
@@ -173,6 +174,8 @@ def test_people_with_covariates_are_as_many_as_they_are():
         x = pm.Normal("x", slope * np.array([1.0, 2.0, 3.0]), 1)
         pmd.LaplaceMechanism(1).potential("release", x.sum(), released=3.0)
     assert len(synthetic_data(result(slope=P), model, sets=1, random_seed=1)[0]) == 3
+    with pytest.raises(ValueError, match="'x' has values other than 0 to 1, which have labels"):
+        synthetic_data(result(slope=P), model, sets=1, labels={"x": ["no", "yes"]})
     with pytest.raises(ValueError, match="n can't be chosen: the prior of 'x'"):
         synthetic_data(result(slope=P), model, sets=1, n=5)
 
