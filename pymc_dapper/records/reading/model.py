@@ -32,7 +32,6 @@ from pymc_dapper.records.reading.finite import (
     are_by_entry,
     conditional_law,
     possible_values,
-    support,
     support_of_entries,
 )
 from pymc_dapper.records.reading.plan import ByFullEvaluation, Plan, read_plan
@@ -214,7 +213,7 @@ def read_model(
 
     separable = [factor for factor in factors if isinstance(factor, SeparableFactor)]
     untransformed = all(model.rvs_to_transforms[rv] is None for rv in rvs)
-    supports = [support(rv) if untransformed else None for rv in rvs]
+    supports = [support_of_entries(rv) if untransformed else None for rv in rvs]
     finite = possible_values(rvs) if untransformed else None
     possible, valid_parameters = read_possible(view, rvs, records, priors_as_written)
     likelihoods = [factor.log_densities for factor in separable]

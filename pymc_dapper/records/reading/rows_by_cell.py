@@ -11,10 +11,13 @@ from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
-from pytensor.graph import Variable, ancestors
+from pytensor.graph import Constant, Variable, ancestors
+from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.subtensor import Subtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_value
+from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.rows_of_others import rows_of_others
 
@@ -61,15 +64,16 @@ LARGEST_TABLE = 10_000_000
 class RowsByCell:
     """A record adds one to one cell of each sum, or to none.
 
-    Which cell follows from some of its variables: it is looked up by their joint value.
+    Which cell follows from some of its variables, or of a matrix' columns: it is looked up by
+    their joint value.
     """
 
     low: np.ndarray
     sizes: np.ndarray
-    """Ints, shape (number of record variables,): the lowest value of each, and how many it has."""
+    """Ints, shape (number of records' columns,): the lowest value of each, and how many it has."""
     strides: np.ndarray
-    """Ints, shape (number of sums, number of record variables): by how much a step of a variable
-    changes the place of a joint value; 0 if the sum doesn't depend on the variable."""
+    """Ints, shape (number of sums, number of records' columns): by how much a step of a column
+    changes the place of a joint value; 0 if the sum doesn't depend on the column."""
     starts: np.ndarray
     """Ints, shape (number of sums,): where the places of each sum start."""
     cells: np.ndarray
@@ -82,19 +86,24 @@ def rows_by_cell(
     sums: Sequence[RecordSum],
 ) -> RowsByCell | None:
     """Find in which cell of each sum records are counted; None if some contribute otherwise."""
-    known = [values for values in supports if values is not None]
-    if len(known) < len(records):
+    if not supports or any(x.type.ndim > 2 for x in records):
         return None
-    strides = np.zeros((len(sums), len(records)), dtype=np.int64)
+    columns = [_columns(x) for x in records]
+    all_columns = [x for each in columns for x in each]
+    known = [x for x, each in zip(supports, columns, strict=True) if x is not None for _ in each]
+    if len(known) < len(all_columns):
+        return None
+    strides = np.zeros((len(sums), len(all_columns)), dtype=np.int64)
     starts, cells, n_cells = [], [np.zeros(0, dtype=np.int64)], 0
     for k, sum_ in enumerate(sums):
-        seen = set(ancestors([sum_.contributions]))
-        own = [j for j, record in enumerate(records) if record in seen]
-        size, n_values = prod(sum_.contributions.type.shape[1:]), prod(len(known[j]) for j in own)
+        contributions = _of_columns(sum_.contributions, records, columns)
+        seen = set(ancestors([contributions]))
+        own = [j for j, column in enumerate(all_columns) if column in seen]
+        size, n_values = prod(contributions.type.shape[1:]), prod(len(known[j]) for j in own)
         if size * n_values > LARGEST_TABLE:
             return None
         values = np.array(list(product(*(known[j] for j in own)))).reshape(n_values, len(own))
-        rows = rows_by_value(sum_.contributions, [records[j] for j in own], values)
+        rows = rows_by_value(contributions, [all_columns[j] for j in own], values)
         table = None if rows is None else known_value(rows)
         if table is None:
             return None
@@ -115,10 +124,37 @@ def rows_by_cell(
     )
 
 
+def _columns(record: TensorVariable) -> list[TensorVariable]:
+    """Return variables for the columns of a matrix of records; a vector is its own column."""
+    if record.type.ndim == 1:
+        return [record]
+    n, n_columns = record.type.shape
+    return [pt.vector(dtype=record.dtype, shape=(n,)) for _ in range(n_columns)]
+
+
+def _of_columns(
+    graph: TensorVariable,
+    records: Sequence[TensorVariable],
+    columns: Sequence[Sequence[TensorVariable]],
+) -> TensorVariable:
+    """Write a graph of matrices of records in terms of those of their columns that it takes."""
+    new: dict[Variable, Variable] = {}
+    for record, own in zip(records, columns, strict=True):
+        if record.type.ndim == 2:
+            new[record] = pt.stack(own, axis=1)
+    for node in io_toposort(list(new), [graph]) if new else ():
+        if isinstance(node.op, Subtensor) and node.inputs[0] in records:
+            match indices_from_subtensor(node.inputs[1:], node.op.idx_list):
+                case [slice(start=None, stop=None, step=None), Constant(data=place)]:
+                    new[node.outputs[0]] = columns[records.index(node.inputs[0])][int(place)]
+    return rebuild([graph], new)[0]
+
+
 def indices(records: Sequence[TensorVariable], low: np.ndarray) -> TensorVariable:
-    """Put the values of all record variables below each other, from 0 on; int32, shape (k, n)."""
-    from_0 = [x - int(least) if least else x for x, least in zip(records, low, strict=True)]
-    return pt.stack([x.astype("int32") for x in from_0])
+    """Put the values of all records' columns below each other, from 0 on; int32, shape (k, n)."""
+    rows = [x.T if x.type.ndim == 2 else x[None] for x in records]
+    values = pt.concatenate([x.astype("int32") for x in rows])
+    return values - low[:, None].astype("int32") if low.any() else values
 
 
 def seen_columns(strides: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

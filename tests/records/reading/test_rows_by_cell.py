@@ -8,6 +8,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
+import pymc_dapper as pmd
 from pymc_dapper.records.reading.contributions import RowsAtOnce
 from pymc_dapper.records.reading.description import describe_reading
 from pymc_dapper.records.reading.model import read_model
@@ -19,6 +20,7 @@ from pymc_dapper.records.reading.rows_by_cell import (
     value_index,
 )
 from pymc_dapper.statistics import counts, joint_counts
+from tests.sweep_parts import PythonFunction, take_apart
 
 N_of_rows_by_value = 5
 COVARIATE = np.array([1.0, 1.0, 1.0, 1.0, 2.0])
@@ -120,12 +122,9 @@ def looked_up(x, y, z):
     return pt.eye(12)[4 * x + y + 1].sum(axis=0)
 
 
-def test_cells_are_those_that_records_contribute_to():
-    reading = read(of_xz, of_y, looked_up)
+def assert_cells_are_those_contributed_to(reading, people):
     rows = reading.plan.rows
     assert isinstance(rows, RowsByCell)
-    rng = np.random.default_rng(1)
-    people = {"x": rng.integers(0, 3, N), "y": rng.integers(-1, 3, N), "z": rng.integers(0, 2, N)}
     by_name = dict(zip(reading.record_names, reading.records, strict=True))
     given = {x: people[name] for name, x in by_name.items()}
     ask = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
@@ -144,7 +143,71 @@ def test_cells_are_those_that_records_contribute_to():
         inside = cells >= 0
         counted[np.flatnonzero(inside), cells[inside]] += 1
     np.testing.assert_array_equal(counted, expected)
-    assert "one in a cell of each of 3 tables" in describe_reading(reading)
+    assert f"one in a cell of each of {len(found)} tables" in describe_reading(reading)
+
+
+def test_cells_are_those_that_records_contribute_to():
+    rng = np.random.default_rng(1)
+    people = {"x": rng.integers(0, 3, N), "y": rng.integers(-1, 3, N), "z": rng.integers(0, 2, N)}
+    assert_cells_are_those_contributed_to(read(of_xz, of_y, looked_up), people)
+
+
+def read_matrix(*statistics):
+    with pm.Model() as model:
+        x = pm.DiscreteUniform("x", -1, 1, shape=(N, 4))
+        z = pm.Categorical("z", np.full(2, 1 / 2), shape=N)
+        for k, statistic in enumerate(statistics):
+            pm.Potential(f"privacy_{k}", -((statistic(x, z) - 2.0) ** 2).sum())
+    values = [model.rvs_to_values[rv] for rv in model.free_RVs]
+    return read_model(model, values, model.initial_point())
+
+
+def test_so_it_is_with_columns_of_a_matrix():
+    """A table of some columns doesn't depend on the others; a sum of all columns does."""
+    reading = read_matrix(
+        lambda x, z: pt.stack([(pt.eq(x[:, 1], k) & pt.eq(z, 1)).sum() for k in (-1, 0, 1)]),
+        lambda x, z: joint_counts([x[:, 0] + 1, x[:, -1] + 1], (3, 3)).value,
+        lambda x, z: counts(x.sum(axis=1) + 4, 9).value,
+    )
+    rng = np.random.default_rng(1)
+    people = {"x": rng.integers(-1, 2, (N, 4)), "z": rng.integers(0, 2, N)}
+    assert_cells_are_those_contributed_to(reading, people)
+    seen = {tuple(np.flatnonzero(x)) for x in reading.plan.rows.strides}
+    assert reading.record_names == ["x", "z"]
+    assert seen == {(1, 4), (0, 3), (0, 1, 2, 3)}
+
+
+def table_of(a, b):
+    values = (-1, 0, 1)
+    return pt.stack([[(pt.eq(a, i) & pt.eq(b, j)).sum() for j in values] for i in values])
+
+
+def test_a_sweep_over_a_matrix_is_that_over_its_columns():
+    """Decisions and log-densities are the same, whatever is proposed."""
+    rng, outcomes = np.random.default_rng(1), []
+    with pm.Model() as of_columns:
+        columns = [pm.DiscreteUniform(name, -1, 1, shape=N) for name in "ab"]
+        pmd.GaussianMechanism(1).potential("t", table_of(*columns), released=np.eye(3))
+    with pm.Model() as of_matrix:
+        x = pm.DiscreteUniform("x", -1, 1, shape=(N, 2))
+        pmd.GaussianMechanism(1).potential("t", table_of(x[:, 0], x[:, 1]), released=np.eye(3))
+    decides, given = [], []
+    for model in (of_columns, of_matrix):
+        reading = read_model(model, model.value_vars, model.initial_point())
+        assert isinstance(reading.plan.rows, RowsByCell)
+        decides.append(take_apart(reading, function=PythonFunction).decide)
+        given = [x.get_value() for x in reading.data]
+    for _ in range(50):
+        states, log_uniforms = rng.integers(-1, 2, (2, N, 2)), -rng.standard_exponential(N)
+        *columns, accepted, log_density = decides[0](
+            *states[0].T, *states[1].T, log_uniforms, *given
+        )
+        found = decides[1](*states, log_uniforms, *given)
+        np.testing.assert_array_equal(found[0], np.column_stack(columns))
+        np.testing.assert_array_equal(found[1], accepted)
+        np.testing.assert_allclose(found[2], log_density, rtol=1e-12)
+        outcomes.append(np.mean(accepted))
+    assert 0 < np.mean(outcomes) < 1
 
 
 @pytest.mark.parametrize(
