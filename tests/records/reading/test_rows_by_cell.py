@@ -177,6 +177,9 @@ def test_so_it_is_with_columns_of_a_matrix():
     assert seen == {(1, 4), (0, 3), (0, 1, 2, 3)}
 
 
+RELEASED = np.arange(9.0).reshape(3, 3)
+
+
 def table_of(a, b):
     values = (-1, 0, 1)
     return pt.stack([[(pt.eq(a, i) & pt.eq(b, j)).sum() for j in values] for i in values])
@@ -187,10 +190,10 @@ def test_a_sweep_over_a_matrix_is_that_over_its_columns():
     rng, outcomes = np.random.default_rng(1), []
     with pm.Model() as of_columns:
         columns = [pm.DiscreteUniform(name, -1, 1, shape=N) for name in "ab"]
-        pmd.GaussianMechanism(1).potential("t", table_of(*columns), released=np.eye(3))
+        pmd.GaussianMechanism(1).potential("t", table_of(*columns), released=RELEASED)
     with pm.Model() as of_matrix:
         x = pm.DiscreteUniform("x", -1, 1, shape=(N, 2))
-        pmd.GaussianMechanism(1).potential("t", table_of(x[:, 0], x[:, 1]), released=np.eye(3))
+        pmd.GaussianMechanism(1).potential("t", table_of(x[:, 0], x[:, 1]), released=RELEASED)
     decides, given = [], []
     for model in (of_columns, of_matrix):
         reading = read_model(model, model.value_vars, model.initial_point())
