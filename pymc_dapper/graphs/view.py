@@ -16,11 +16,13 @@ from pytensor.tensor.random.type import RandomGeneratorType
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import answer, initial_point, log_densities, misshapen
+from pymc_dapper.graphs.bounds import Bounds
 from pymc_dapper.graphs.dependence import dependent_factors
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import IN_PYTHON, known_value, written_shape
 from pymc_dapper.graphs.rebuild import rebuild, with_static_shape
+from pymc_dapper.graphs.support import bounds_by_support, largest_length
 from pymc_dapper.graphs.values import at_values, forward
 
 
@@ -87,10 +89,16 @@ class ModelView:
         todo = [graph for graph in graphs if graph not in self._written]
         for node in io_toposort(list(self._written), todo) if todo else ():
             inputs = _as_numbers(node, [self._written.get(x, x) for x in node.inputs])
-            outputs = _taken_branch(node, inputs) or with_static_shape(node, inputs)
+            known = _taken_branch(node, inputs) or largest_length(node, inputs, self._supports)
+            outputs = known or with_static_shape(node, inputs)
             for old, new in zip(node.outputs, outputs, strict=True):
                 self._written.setdefault(old, new)
         return [self._written.get(graph, graph) for graph in graphs]
+
+    def _supports(self) -> dict[Variable, Bounds]:
+        transforms = self.model.rvs_to_transforms
+        rvs = [rv for rv in self.model.free_RVs if transforms[rv] is None]
+        return {self.values[self.model.rvs_to_values[rv]]: bounds_by_support(rv) for rv in rvs}
 
     def log_densities(
         self, variables: Sequence[Variable], *, jacobian: bool = True

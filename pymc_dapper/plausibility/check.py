@@ -19,6 +19,7 @@ from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.bounds import Bounds
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.prior_draws import drawing
+from pymc_dapper.graphs.support import bounds_by_support
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
@@ -31,7 +32,6 @@ from pymc_dapper.plausibility.known_margins import (
 from pymc_dapper.plausibility.noise_law import NoiseLaw
 from pymc_dapper.plausibility.overflow import check_overflow
 from pymc_dapper.plausibility.repeated import check_cells_again, check_repeated, is_same
-from pymc_dapper.plausibility.support import bounds_by_support
 
 MOST_DEVIATIONS = 12.0
 """A release this many noise standard deviations away isn't explained by chance."""
@@ -77,7 +77,7 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     view = view_of(model)
     releases = list(find_releases(view, values))
     found = [*releases, *find_equalities(view, values)] if releases else []
-    draws = _prior_draws(model, [x.statistic for x in found], values) if releases else []
+    draws = _prior_draws(model, found, values, latent) if releases else []
     known = []
     for x, drawn in zip(found, draws, strict=True):
         what = f"'{x.name}' {'was released' if x.noise else 'tells'}"
@@ -102,13 +102,16 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
 
 
 def _prior_draws(
-    model: Model, statistics: Sequence[TensorVariable], values: Sequence[TensorVariable]
+    model: Model,
+    found: Sequence[ModelRelease],
+    values: Sequence[TensorVariable],
+    latent: str,
 ) -> list[np.ndarray]:
     """Draw statistics from the prior; the first axis is that of the draws.
 
     An improper prior has no draws, nor has a distribution with a density only.
     """
-    point = initial_point(model)
+    point, statistics = initial_point(model), [x.statistic for x in found]
     size = sum(np.size(point[x.name]) for x in values)
     n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
     try:
@@ -117,7 +120,14 @@ def _prior_draws(
     except FAILURES:  # whatever a distribution of the user's raises
         shapes = [x.type.shape for x in statistics]
         return [np.empty((0, *(() if None in shape else shape))) for shape in shapes]
-    return [np.array(x, dtype=np.float64) for x in zip(*draws, strict=True)]
+    drawn = list(zip(*draws, strict=True))
+    for x, each in zip(found, drawn, strict=True):
+        if len({np.shape(value) for value in each}) > 1:
+            raise ReadingError(
+                f"'{x.name}': how many numbers its statistic has depends on the values of "
+                f"{latent}, as that of pt.bincount does without minlength=. Give it a known length"
+            )
+    return [np.array(each, dtype=np.float64) for each in drawn]
 
 
 class _Comparison:

@@ -11,8 +11,8 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.prior_draws import drawing
 from pymc_dapper.graphs.rebuild import rebuild
+from pymc_dapper.graphs.support import bounds_by_support
 from pymc_dapper.graphs.view import ModelView
-from pymc_dapper.plausibility.support import bounds_by_support
 
 DRAWS = 64
 """Number of draws from the prior. A category without probability in all of them is impossible."""

@@ -13,7 +13,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.bounds import Bounds, bounds_in
 from pymc_dapper.graphs.errors import ReadingError
-from pymc_dapper.plausibility.support import bounds_by_support
+from pymc_dapper.graphs.support import bounds_by_support
 
 BEYOND_START = 10.0
 """Records without a largest value are taken to reach this many times their largest start."""

@@ -11,10 +11,11 @@ import pytensor.tensor as pt
 from pymc import Model, logp
 from pymc.vartypes import continuous_types
 from pytensor.compile.sharedvalue import SharedVariable
-from pytensor.graph import Constant, Variable, ancestors
+from pytensor.graph import Apply, Constant, Variable, ancestors
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.graphs.bounds import Bounds
 from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
@@ -24,6 +25,7 @@ from pymc_dapper.graphs.rebuild import (
     rebuild,
     with_static_shape,
 )
+from pymc_dapper.graphs.support import bounds_by_support, largest_length
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.axis import depends_on_others
 from pymc_dapper.records.reading.factors import RecordSum, RecordWalk
@@ -80,7 +82,7 @@ class ReadInTerms:
         view = view_of(model)
         known: dict[Variable, Variable] = {**view.dims, **view.data}
         self.placeholders: dict[Variable, TensorVariable] = dict(view.data)
-        self._known = known
+        self._known, self._rvs = known, rvs
         for rv in model.basic_RVs:
             if rv in model.observed_RVs:
                 value = model.rvs_to_values[rv]
@@ -99,7 +101,13 @@ class ReadInTerms:
 
     def __call__(self, graphs: Sequence[Variable]) -> list[Any]:
         """Rewrite graphs of the model's random variables."""
-        return rebuild(list(graphs), self._known, with_static_shape)
+        return rebuild(list(graphs), self._known, self._with_known_shape)
+
+    def _with_known_shape(self, node: Apply, inputs: list[Variable]) -> Sequence[Variable]:
+        return largest_length(node, inputs, self._supports) or with_static_shape(node, inputs)
+
+    def _supports(self) -> dict[Variable, Bounds]:
+        return {self._known[rv]: bounds_by_support(rv) for rv in self._rvs}
 
     def check_by_record(self, graphs: Sequence[TensorVariable]) -> list[TensorVariable]:
         """Make PyMC's checks of parameters record by record, not of all records at once."""

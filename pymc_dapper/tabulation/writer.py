@@ -22,7 +22,7 @@ from pymc_dapper.graphs.errors import FAILURES
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
-from pymc_dapper.plausibility.support import bounds_by_support
+from pymc_dapper.graphs.support import bounds_by_support
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.finite import LARGEST_RANGE, named_probabilities
 from pymc_dapper.tabulation.errors import TabulationError

@@ -51,6 +51,35 @@ def test_of_a_condition_on_a_shape_one_branch_is_left(n):
     assert found == -np.median(np.arange(n) ** 2.0)
 
 
+@pytest.mark.parametrize(
+    ("count", "length"),
+    [
+        (lambda x, y: pt.bincount(x, minlength=4), 4),
+        (lambda x, y: pt.bincount(4 * y + x, minlength=8), 8),
+        (lambda x, y: pt.bincount(x + y, minlength=7), 7),
+        (lambda x, y: pt.bincount(x[:, 1], minlength=9), 9),
+        # One more category than cells: the length is 4 or 5.
+        (lambda x, y: pt.bincount(x + y, minlength=4), None),
+        (lambda x, y: pt.bincount(x), None),
+    ],
+)
+def test_a_length_that_no_record_exceeds_is_known(count, length):
+    with pm.Model() as model:
+        by_column = length == 9
+        x = pm.Categorical("x", np.full(4, 1 / 4), shape=(5, 2) if by_column else 5)
+        y = pm.Bernoulli("y", 0.5, shape=5)
+        pm.Potential("seen", 1.0 * count(x, y))
+    view = view_of(model)
+    [seen] = view.log_densities([model["seen"]])
+    assert seen.type.shape == (length,)
+    for largest in (0, 3):
+        at = {"x": np.full(x.type.shape, largest), "y": np.array([0, 1, 0, 1, largest > 0])}
+        given = {view.values[model.rvs_to_values[model[name]]]: at[name] for name in at}
+        expected = count(*map(pt.constant, at.values())).eval(mode="FAST_COMPILE")
+        found = seen.eval(given, mode="FAST_COMPILE", on_unused_input="ignore")
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("start", [0, 0.0])
 def test_the_number_of_conditions_that_are_met_is_a_number(start):
     """PyTensor leaves out the 0, and the sum of booleans alone is "or"."""

@@ -234,3 +234,11 @@ def test_least_squares_onto_a_total_keep_the_likelihood_of_normal_noise():
 
     assert off(pmd.GaussianMechanism(2.0)) < 1e-12
     assert off(pmd.LaplaceMechanism(2.0)) > 1e-3
+
+
+def test_a_statistic_of_a_length_that_records_change_is_refused():
+    with pm.Model() as model:
+        x = pm.Categorical("record", np.full(4, 1 / 4), shape=6)
+        pmd.GaussianMechanism(4.0).potential("cells", pt.bincount(x), released=np.full(4, 1.5))
+    with pytest.raises(ReadingError, match=r"'cells': how many numbers .* without minlength="):
+        check(model)

@@ -390,6 +390,15 @@ def test_a_chain_of_many_columns_takes_a_moment():
         assert np.array_equal(found[first].sum(axis=0), found[second].sum(axis=1))
 
 
+def test_joint_values_may_be_counted_by_bincount():
+    with pm.Model() as model:
+        x = pm.Categorical("x", pm.Dirichlet("p", np.ones(3)), shape=10**6)
+        y = pm.Bernoulli("y", pm.Beta("q", 1, 1, shape=3)[x])
+        table = pt.bincount(2 * x + y, minlength=6)
+        pmd.GaussianMechanism(5.0).potential("table", table, released=np.full(6, 1e6 / 6))
+    assert [rv.name for rv in tabulate(model).free_RVs] == ["p", "q", "x_counts", "x_y_counts"]
+
+
 def test_variables_that_nothing_links_are_counted_apart():
     """Six answers of each person have 2^6 joint values, and aren't counted together."""
     with pm.Model() as model:
@@ -463,7 +472,7 @@ def _child(x):
         (_single_record, "'privacy' depends on single records"),
         (_neighbours, "'privacy' depends on the records in another way than through sums"),
         (_order, "orders or accumulates"),
-        (_largest, "by something else than a sum"),
+        (_largest, "by something else than a sum, as pt.bincount does without minlength="),
         (_numbers, "as many distinct rows as there are records"),
         (_symbolic_numbers, "distinguished by their row numbers"),
         (_free_weights, "'w', which is free and has an entry for each"),

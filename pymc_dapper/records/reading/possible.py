@@ -21,8 +21,8 @@ from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.prior import all_entries
 from pymc_dapper.graphs.products import lookups_of
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops
+from pymc_dapper.graphs.support import bounds_by_support
 from pymc_dapper.graphs.view import ModelView
-from pymc_dapper.plausibility.support import bounds_by_support
 from pymc_dapper.records.reading.axis import tied
 from pymc_dapper.records.reading.factors import RecordWalk
 from pymc_dapper.records.reading.finite import table_of_probabilities

@@ -173,7 +173,9 @@ def _along_axes(node: Apply, roles: Sequence[Role], action: ops.AlongAxes) -> Se
     if not isinstance(action, ops.Reduces):
         raise mixes(node, "orders or accumulates the records")
     if not isinstance(action.by, ps.Add):
-        raise mixes(node, "reduces the record axis by something else than a sum")
+        largest = isinstance(action.by, ps.ScalarMaximum)
+        why = ", as pt.bincount does without minlength=" if largest else ""
+        raise mixes(node, f"reduces the record axis by something else than a sum{why}")
     # A record's contribution: the same sum over the other axes only, in the dtype of the total.
     [x], [total] = node.inputs, node.outputs
     others = [axis + (axis < rows.axis) for axis in action.axes if axis != rows.axis]

@@ -122,6 +122,10 @@ def looked_up(x, y, z):
     return pt.eye(12)[4 * x + y + 1].sum(axis=0)
 
 
+def by_bincount(x, y, z):
+    return pt.bincount(2 * x + z, minlength=6)
+
+
 def assert_cells_are_those_contributed_to(reading, people):
     rows = reading.plan.rows
     assert isinstance(rows, RowsByCell)
@@ -149,7 +153,7 @@ def assert_cells_are_those_contributed_to(reading, people):
 def test_cells_are_those_that_records_contribute_to():
     rng = np.random.default_rng(1)
     people = {"x": rng.integers(0, 3, N), "y": rng.integers(-1, 3, N), "z": rng.integers(0, 2, N)}
-    assert_cells_are_those_contributed_to(read(of_xz, of_y, looked_up), people)
+    assert_cells_are_those_contributed_to(read(of_xz, of_y, looked_up, by_bincount), people)
 
 
 def read_matrix(*statistics):

@@ -5,7 +5,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import pytest
 
-from pymc_dapper.plausibility.support import bounds_by_support
+from pymc_dapper.graphs.support import bounds_by_support
 
 SIZE = 6
 

@@ -1,19 +1,22 @@
-"""Bounds of a statistic, from the supports of random variables."""
+"""Bounds from the supports of random variables: of a statistic, and of how long it is."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import permutations
 
 import numpy as np
+import pytensor.scalar as ps
 from pymc import SymbolicRandomVariable
 from pymc.distributions.discrete import DiscreteUniformRV
 from pymc.distributions.multivariate import DirichletMultinomialRV
 from pytensor.graph import Apply, Variable
 from pytensor.graph.traversal import io_toposort
+from pytensor.tensor.elemwise import Elemwise
 from pytensor.tensor.random import basic as laws
 from pytensor.tensor.random.op import RandomVariable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import ANY_NUMBER, TRUTH_VALUE, Bounds, bounds_of
-from pymc_dapper.graphs.known import known_length
+from pymc_dapper.graphs.known import known_length, known_value
 
 OF_A_NUMBER = laws.BinomialRV | laws.BetaBinomialRV | laws.MultinomialRV | DirichletMultinomialRV
 NOT_NEGATIVE = (
@@ -47,3 +50,21 @@ def _support(node: Apply, known: Mapping[Variable, Bounds]) -> Bounds:
     if isinstance(node.op, laws.BernoulliRV | laws.BetaRV | laws.DirichletRV):
         return TRUTH_VALUE
     return Bounds(0.0, np.inf) if isinstance(node.op, NOT_NEGATIVE) else ANY_NUMBER
+
+
+def largest_length(
+    node: Apply, inputs: Sequence[Variable], supports: Callable[[], Mapping[Variable, Bounds]]
+) -> list[Variable] | None:
+    """Return a known length that no record exceeds, such as ``minlength`` of ``pt.bincount``.
+
+    ``inputs`` are the node's, in terms of variables with these ``supports``.
+    """
+    is_number = isinstance(node.op, Elemwise) and node.outputs[0].type.ndim == 0
+    if not is_number or not isinstance(node.op.scalar_op, ps.ScalarMaximum):
+        return None
+    for length, other in permutations(inputs):
+        least = known_value(length)
+        bounds = None if least is None else bounds_of(other, supports())
+        if least is not None and bounds is not None and bounds.high <= least:
+            return [length.astype(node.outputs[0].type.dtype)]
+    return None
