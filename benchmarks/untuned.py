@@ -326,6 +326,25 @@ def classes_of_columns(n=2000, scale=8.0, sizes=UNEVEN[:5], classes=4):
     return pmd.microdata.latent_classes(pmd.Release(queries), n=n, classes=classes)
 
 
+def columns_of_a_matrix(n=1000, d=4, k=4, classes=4, scale=10.0):
+    """A matrix of four columns and a class, from the counts of all pairs, by `pt.bincount`."""
+    rng = np.random.default_rng(26)
+    group = rng.integers(classes, size=n)
+    tables = rng.dirichlet(np.ones(k), size=(d, classes))
+    data = [(rng.random((n, 1)) > t.cumsum(axis=1)[group, :-1]).sum(axis=1) for t in tables]
+    with pm.Model() as model:
+        z = pm.Categorical("z", pm.Dirichlet("share", np.ones(classes)), shape=n)
+        p = pm.Dirichlet("p", np.ones(k), shape=(classes, d, k))
+        x = pm.Categorical("x", p[z], shape=(n, d))
+        for a, b in combinations(range(d), 2):
+            found = np.bincount(k * data[a] + data[b], minlength=k**2)
+            counted = pt.bincount(k * x[:, a] + x[:, b], minlength=k**2)
+            pmd.GaussianMechanism(scale).potential(
+                f"t{a}{b}", counted, released=noisy(found, scale, rng)
+            )
+    return model
+
+
 def classes_of_ten_columns():
     """Ten columns of two to sixteen categories in the same way, by eight classes."""
     return classes_of_columns(5000, 20.0, [5, 7, 16, 7, 14, 6, 5, 2, 5, 3], 8)
@@ -360,7 +379,7 @@ UNTUNED = {
         regression_on_four, sums_by_region, zero_inflated, heavy_tails, chain_of_answers,
         conditional_tables, six_symptoms, rates_of_areas, answers_by_age, two_way, incomes,
         abilities, rows_of_a_table, uneven_columns, graphical_columns, rounded_and_suppressed,
-        pairs_in_turn, classes_of_columns, classes_of_ten_columns,
+        pairs_in_turn, classes_of_columns, classes_of_ten_columns, columns_of_a_matrix,
     )
 }  # fmt: skip
 
