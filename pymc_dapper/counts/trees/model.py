@@ -74,8 +74,6 @@ class SolvedCounts(NamedTuple):
     tables: Tables
     nodes: Nodes
     messages: Messages
-    log_sum: float
-    """Logarithm of the sum, over all tables, of the counts' weights."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +147,7 @@ class ModelTree:
                 _, most, _ = compiled.bound_neglected(nodes, messages)
                 most += 1  # a table may not have the largest log-weight, up to that
             if most <= np.log(TAIL_MASS):
-                log_sum = float(messages.log_totals.sum() + tables.tops.sum())
-                return SolvedCounts(tables, nodes, messages, log_sum)
+                return SolvedCounts(tables, nodes, messages)
             drop = wider(drop, most)
         raise self._at_fault(at, 0)
 

@@ -159,11 +159,6 @@ def _broadcast_like(rows: TensorVariable, x: TensorVariable, axes: Sequence[int]
     return pt.broadcast_to(rows, shape)
 
 
-def _total(rows: TensorVariable, axis: int, new_sum: NewSum) -> TensorVariable:
-    """Sum over the records; an axis of length 1 replaces the record axis."""
-    return pt.expand_dims(new_sum(pt.moveaxis(rows, axis, 0)), axis)
-
-
 def _matrix_product(node: Apply, roles: Sequence[Role], new_sum: NewSum) -> Combined:
     left, right = node.inputs
     if [getattr(role, "axis", None) for role in roles] != [1, 0]:
