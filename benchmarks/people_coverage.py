@@ -42,10 +42,10 @@ FEW = ("age", "school", "income")
 """Columns whose truth is drawn from the prior."""
 STUDIES = {
     "regressions": ("regressions", "regressions", 1_500, 200),
-    "regressions, prior": ("regressions", "prior", 300, 200),
+    "regressions, prior": ("regressions", "prior", 300, 600),
     "latent_classes": ("latent_classes", "latent_classes", 1_500, 200),
     "latent_classes, prior": ("latent_classes", "prior", 300, 200),
-    "latent_classes of regressions": ("latent_classes", "regressions", 1_500, 100),
+    "latent_classes of regressions": ("latent_classes", "regressions", 1_500, 60),
 }
 """The model, the model of the truth, people, and releases."""
 
