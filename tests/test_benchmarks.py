@@ -26,6 +26,7 @@ from benchmarks import (
     noisy_measurements,
     page,
     parts,
+    people_coverage,
     quantiles,
     run,
     unknown_number,
@@ -450,6 +451,24 @@ def test_the_regression_of_the_truth_is_what_it_was_made_by():
     intervals = np.stack([estimates - 0.01, estimates + 0.01], axis=-1)
     off = np.stack([intervals, intervals, intervals + 0.02])
     np.testing.assert_allclose(microdata_coverage.coverage(off), 2 / 3)
+
+
+def test_coverage_of_people_counts_what_is_held_and_goes_on_where_it_stopped(tmp_path):
+    study, file = ("latent_classes", "prior", 40), tmp_path / "lines"
+    people_coverage.releases(*study, 1, file)
+    first = file.read_text()
+    people_coverage.releases(*study, 2, file)
+    assert file.read_text().startswith(first)
+    assert len(people_coverage.read(file)) == 2
+    np.testing.assert_allclose(people_coverage.of_classes().sum(), 1)
+    true = microdata_coverage.analysed(1_500 * people_coverage.of_classes())[0]
+    around = np.stack([true - 0.1, true + 0.1], axis=-1)
+    shares = slice(len(true) - len(microdata_coverage.COEFFICIENTS))
+    line = {"true": true[shares].tolist(), "rank": [], "ess": [100, 200], "combine": around}
+    found = [line | {"posterior": around[shares] + off} for off in (0, 0.3)]
+    posterior, combined = people_coverage.rows("latent_classes", found)
+    assert posterior[4:8] == ["posterior", "50.0 ± 50.0", "50.0 to 50.0", "20.0"]
+    assert combined[5:] == ["100.0 ± 0.0", "100.0 to 100.0", "20.0", *["100.0"] * 5, ""]
 
 
 # Microdata beside twinify and private-pgm ---------------------------------------------------------
