@@ -125,7 +125,8 @@ def _prior_draws(
         if len({np.shape(value) for value in each}) > 1:
             raise ReadingError(
                 f"'{x.name}': how many numbers its statistic has depends on the values of "
-                f"{latent}, as that of pt.bincount does without minlength=. Give it a known length"
+                f"{latent}, as that of pt.bincount does without a minlength= that no value "
+                "reaches. Give it a known length"
             )
     return [np.array(each, dtype=np.float64) for each in drawn]
 

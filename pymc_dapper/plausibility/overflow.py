@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytensor.scalar as ps
 from pymc import Model
-from pytensor.graph import Variable, ancestors
+from pytensor.graph import Apply, Variable, ancestors
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.elemwise import Elemwise
+from pytensor.tensor.subtensor import AdvancedIncSubtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import initial_point
@@ -20,7 +21,7 @@ BEYOND_START = 10.0
 
 
 def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
-    """Refuse products of whole numbers that leave the range of their type.
+    """Refuse products and counts of whole numbers that leave the range of their type.
 
     ``values`` are the value variables of the latent variables.
 
@@ -32,7 +33,7 @@ def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
     graphs: dict[str, list[Variable]] = {x.name: [x] for x in model.potentials}
     graphs |= {rv.name: rv.owner.inputs for rv in model.observed_RVs}
     nodes = io_toposort([], [x for each in graphs.values() for x in each])
-    if not any(_multiplies(node.op) and _is_whole(node.outputs[0]) for node in nodes):
+    if not any(_grows(node) and _is_whole(node.outputs[0]) for node in nodes):
         return
     point, known = initial_point(model), {}
     for value in values:
@@ -47,18 +48,20 @@ def check_overflow(model: Model, values: Sequence[TensorVariable]) -> None:
             largest, limit = max(-bounds.low, bounds.high), float(np.iinfo(x.type.dtype).max)
             if largest > limit:
                 above = set(ancestors([x]))
-                made_of = " and ".join(
-                    f"{rv.name}.astype('float64')" for rv in known if rv in above
-                )
+                wider = "int64" if largest <= np.iinfo(np.int64).max else "float64"
+                of = [f"{rv.name}.astype('{wider}')" for rv in known if rv in above]
                 raise ReadingError(
                     f"'{name}' computes whole numbers of up to {largest:.2g} in "
                     f"{x.type.dtype}, which holds {limit:.2g} at most: larger ones become other "
-                    f"numbers without an error. Compute it from {made_of or 'floats'}"
+                    f"numbers without an error. Compute it from {' and '.join(of) or 'floats'}"
                 )
 
 
-def _multiplies(op: object) -> bool:
-    return isinstance(op, Elemwise) and isinstance(op.scalar_op, ps.Mul | ps.Sqr | ps.Pow)
+def _grows(node: Apply) -> bool:
+    """Whether an operation multiplies, or counts in a small type, as ``pt.bincount`` may."""
+    if isinstance(node.op, AdvancedIncSubtensor):
+        return np.dtype(node.outputs[0].type.dtype).itemsize < 8
+    return isinstance(node.op, Elemwise) and isinstance(node.op.scalar_op, ps.Mul | ps.Sqr | ps.Pow)
 
 
 def _is_whole(x: Variable) -> bool:

@@ -107,11 +107,12 @@ def synthetic_data(
     names = [rv.name for rv in found.records]
     given: Mapping[str, Sequence[Any]] = options(labels, "labels")
     known(given, names, "labels: there are no records")
-    for name, of_values in given.items():
+    given = {name: list(x) for name, x in given.items() if x is not None}
+    for name, each in given.items():
         values = support_of_entries(model[name])
-        if values is not None and len(of_values) != values.stop:
+        if values is not None and values.start == 0 and len(each) != len(values):
             raise ValueError(
-                f"labels: '{name}' has values 0 to {values.stop - 1}, and {len(of_values)} labels"
+                f"labels: '{name}' has values 0 to {len(values) - 1}, and {len(each)} labels"
             )
     n_draws = posterior.sizes["chain"] * posterior.sizes["draw"]
     if sets > n_draws:

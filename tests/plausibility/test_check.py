@@ -240,5 +240,5 @@ def test_a_statistic_of_a_length_that_records_change_is_refused():
     with pm.Model() as model:
         x = pm.Categorical("record", np.full(4, 1 / 4), shape=6)
         pmd.GaussianMechanism(4.0).potential("cells", pt.bincount(x), released=np.full(4, 1.5))
-    with pytest.raises(ReadingError, match=r"'cells': how many numbers .* without minlength="):
+    with pytest.raises(ReadingError, match=r"'cells': how many numbers .* without a minlength="):
         check(model)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pymc as pm
+import pytensor.tensor as pt
 import pytest
 
 import pymc_dapper as pmd
@@ -82,3 +83,14 @@ def test_the_message_names_all_variables_of_a_product():
         names = " and ".join(rf"{v.name}\.astype\('float64'\)" for v in variables)
         with pytest.raises(ReadingError, match=names):
             check_overflow(model, [model.rvs_to_values[each] for each in variables])
+
+
+@pytest.mark.parametrize(("dtype", "n"), [("uint8", 300), ("int8", 130)])
+def test_counts_in_a_small_type_are_refused(dtype, n):
+    """`pt.bincount` counts in the type of what it counts."""
+    with pm.Model() as model:
+        x = pm.Categorical("x", np.full(3, 1 / 3), shape=n)
+        counted = pt.bincount(x.astype(dtype), minlength=3)
+        pmd.GaussianMechanism(5.0).potential("cells", counted, released=np.full(3, n / 3))
+    with pytest.raises(ReadingError, match=rf"'cells' .* in {dtype}.*from x\.astype\('int64'\)"):
+        check_overflow(model, model.value_vars)

@@ -156,6 +156,8 @@ def test_missing_input_is_reported(answers):
     for few_or_many in (["no"], ["no", "yes", "perhaps"]):
         with pytest.raises(ValueError, match=r"'answer' has values 0 to 1, and . labels"):
             synthetic_data(result(p=P), answers, sets=8, labels={"answer": few_or_many})
+    [frame] = synthetic_data(result(p=P), answers, sets=1, labels={"answer": None})
+    assert frame["answer"].dtype.kind == "i"
 
 
 def test_a_potential_that_may_be_part_of_their_distribution_warns(answers):

@@ -90,6 +90,7 @@ def rows_by_cell(
         return None
     columns = [_columns(x) for x in records]
     all_columns = [x for each in columns for x in each]
+    matrices = [x for x in records if x.type.ndim == 2]
     known = [x for x, each in zip(supports, columns, strict=True) if x is not None for _ in each]
     if len(known) < len(all_columns):
         return None
@@ -98,6 +99,8 @@ def rows_by_cell(
     for k, sum_ in enumerate(sums):
         contributions = _of_columns(sum_.contributions, records, columns)
         seen = set(ancestors([contributions]))
+        if not seen.isdisjoint(matrices):
+            return None
         own = [j for j, column in enumerate(all_columns) if column in seen]
         size, n_values = prod(contributions.type.shape[1:]), prod(len(known[j]) for j in own)
         if size * n_values > LARGEST_TABLE:
@@ -137,13 +140,11 @@ def _of_columns(
     records: Sequence[TensorVariable],
     columns: Sequence[Sequence[TensorVariable]],
 ) -> TensorVariable:
-    """Write a graph of matrices of records in terms of those of their columns that it takes."""
+    """Put single columns of matrices of records, ``x[:, j]``, in terms of their variables."""
     new: dict[Variable, Variable] = {}
-    for record, own in zip(records, columns, strict=True):
-        if record.type.ndim == 2:
-            new[record] = pt.stack(own, axis=1)
-    for node in io_toposort(list(new), [graph]) if new else ():
-        if isinstance(node.op, Subtensor) and node.inputs[0] in records:
+    matrices = [x for x in records if x.type.ndim == 2]
+    for node in io_toposort(matrices, [graph]) if matrices else ():
+        if isinstance(node.op, Subtensor) and node.inputs[0] in matrices:
             match indices_from_subtensor(node.inputs[1:], node.op.idx_list):
                 case [slice(start=None, stop=None, step=None), Constant(data=place)]:
                     new[node.outputs[0]] = columns[records.index(node.inputs[0])][int(place)]
