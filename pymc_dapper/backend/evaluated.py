@@ -5,7 +5,7 @@ For graphs that are evaluated a few times: making PyTensor's functions takes fou
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,6 @@ from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Apply, Constant, Op, Variable
 from pytensor.graph.traversal import io_toposort
 from pytensor.tensor.elemwise import CAReduce, Elemwise
-from pytensor.tensor.type import tensor
 
 from pymc_dapper.backend.entries import LookUp
 from pymc_dapper.backend.internals import CheckParameterValue
@@ -133,9 +132,9 @@ def _evaluation(
             return partial(_clamped, node.outputs[0].type.dtype)
         if isinstance(op.scalar_op, LookUp):
             return partial(_looked_up, op.scalar_op)
-        if len(node.outputs) == 1 and node.nin + 1 <= NUMPY_OPERANDS:
-            return Elementwise(node)
-        if len(node.outputs) == 1 and type(op.scalar_op) in IN_TURN:
+        if isinstance(op.scalar_op, ps.Second):
+            return partial(_filled, node)
+        if node.nin + 1 > NUMPY_OPERANDS and type(op.scalar_op) in IN_TURN:
             return partial(_in_turn, node)
     elif isinstance(op, CheckParameterValue) and (
         check_bounds is False or (check_bounds and op.can_be_replaced_by_ninf)
@@ -171,47 +170,11 @@ def _by_itself(node: Apply, inputs: list[Cell], outputs: list[Cell]) -> Evaluati
     return evaluation
 
 
-class Elementwise:
-    """A NumPy function, which replaces PyTensor's own way to call it.
-
-    PyTensor looks the function and its arguments up at each call, which takes longer than the call
-    itself.
-    """
-
-    def __init__(self, node: Apply):
-        self._node = node
-        self._calculate = _calculation(node.op, *(x.type.dtype for x in node.inputs))
-        self._dtype = np.dtype(node.outputs[0].type.dtype)
-        self._not_one = [
-            (k, dim)
-            for k, x in enumerate(node.inputs)
-            for dim, is_one in enumerate(x.type.broadcastable)
-            if not is_one
-        ]
-
-    def __call__(self, inputs: list[Any], outputs: list[Cell]) -> None:
-        """Evaluate all entries."""
-        value = np.asarray(self._calculate(*inputs), dtype=self._dtype)
-        for k, dim in self._not_one:
-            if inputs[k].shape[dim] == 1 != value.shape[dim]:
-                self._node.op._check_runtime_broadcast(self._node, inputs)  # which refuses it
-        outputs[0][0] = value if value.flags.owndata else value.copy()
-
-
-@cache
-def _calculation(op: Elemwise, *dtypes: str) -> Callable[..., Any]:
-    """Find the function that PyTensor would call for operands of these types."""
-    if isinstance(op.scalar_op, ps.Second):  # PyTensor would call Python for each entry
-        return lambda x, fill: np.full(np.broadcast_shapes(np.shape(x), np.shape(fill)), fill)
-    node = op.make_node(*(tensor(shape=(), dtype=dtype) for dtype in dtypes))
-    op.prepare_node(node, None, None, "py")
-    if not op.nfunc or node.nin != op.nfunc_spec[1]:
-        return op.ufunc or node.tag.ufunc
-    call = partial(op.nfunc, sig=node.tag.sig) if hasattr(node.tag, "sig") else op.nfunc
-    if node.outputs[0].type.dtype != "bool" or not isinstance(op.nfunc, np.ufunc):
-        return call
-    # Whether each record is in a cell: NumPy then goes along the records, which are many.
-    return partial(call, order="F")
+def _filled(node: Apply, inputs: list[Any], outputs: list[Cell]) -> None:
+    """Fill an array with a number; PyTensor would call Python for each entry."""
+    node.op._check_runtime_broadcast(node, inputs)
+    x, fill = inputs
+    outputs[0][0] = np.full(np.broadcast_shapes(np.shape(x), np.shape(fill)), fill)
 
 
 def _taken(dtype: str, inputs: list[Any], outputs: list[Cell]) -> None:

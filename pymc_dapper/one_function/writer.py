@@ -1,6 +1,5 @@
 """A whole graph as the source of one function."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
@@ -74,22 +73,14 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     returned = ", ".join(results)
     if len(results) != 1 or not squeeze:
         returned = f"({returned},)" if results else "()"
-    lines = _without_unused_lengths([*code.lines, f"return {returned}"])
-    source = "\n    ".join([f"def {name}({', '.join(arguments)}):", *lines])
+    head = f"def {name}({', '.join(arguments)}):"
+    source = "\n    ".join([head, *code.lines, f"return {returned}"])
     key = None
     if None not in code.keys.values():
         # In this module's name: numba's cache looks for the module of a function.
         identity = (source, sorted(code.keys.items()), bool(config.numba__fastmath), __name__)
         key = sha256(repr(identity).encode()).hexdigest()
     return Written(source, {"np": np, "__name__": __name__, **code.names}, key)
-
-
-def _without_unused_lengths(lines: Sequence[str]) -> list[str]:
-    """Leave out lines that only name the length of an axis, if nothing else does."""
-    times = Counter(re.findall(r"\bn\d+\b", " ".join(lines)))
-    named = [re.fullmatch(r"(n\d+) = \w+\.shape\[\d+\]", line) for line in lines]
-    kept = (x is None or times[x[1]] > 1 for x in named)
-    return [line for line, keep in zip(lines, kept, strict=True) if keep]
 
 
 def compiled(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> tuple[Any, Any]:
