@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 from pymc import Model
+from pytensor.graph import ancestors
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.asked_once import initial_point
@@ -20,7 +21,7 @@ from pymc_dapper.graphs.bounds import Bounds
 from pymc_dapper.graphs.errors import FAILURES, ReadingError
 from pymc_dapper.graphs.prior_draws import drawing
 from pymc_dapper.graphs.support import bounds_by_support
-from pymc_dapper.graphs.view import view_of
+from pymc_dapper.graphs.view import ModelView, view_of
 from pymc_dapper.plausibility.extremes import NEVER, at_extremes
 from pymc_dapper.plausibility.find import ModelRelease, find_equalities, find_releases
 from pymc_dapper.plausibility.known_margins import (
@@ -50,7 +51,7 @@ PRIOR_SPREAD = 10.0
 
 MOST_DRAWS, FEWEST_DRAWS = 64, 8
 DRAWN_RECORDS = 2_000_000
-"""The prior draws have about this number of records in all."""
+"""The prior draws have about this number of records in all; those of several releases, for each."""
 
 
 def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) -> None:
@@ -77,7 +78,7 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
     view = view_of(model)
     releases = list(find_releases(view, values))
     found = [*releases, *find_equalities(view, values)] if releases else []
-    draws = _prior_draws(model, found, values, latent) if releases else []
+    draws = _prior_draws(view, found, values, latent) if releases else []
     known = []
     for x, drawn in zip(found, draws, strict=True):
         what = f"'{x.name}' {'was released' if x.noise else 'tells'}"
@@ -102,7 +103,7 @@ def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) 
 
 
 def _prior_draws(
-    model: Model,
+    view: ModelView,
     found: Sequence[ModelRelease],
     values: Sequence[TensorVariable],
     latent: str,
@@ -111,8 +112,10 @@ def _prior_draws(
 
     An improper prior has no draws, nor has a distribution with a density only.
     """
-    point, statistics = initial_point(model), [x.statistic for x in found]
-    size = sum(np.size(point[x.name]) for x in values)
+    model, statistics = view.model, [x.statistic for x in found]
+    point, rvs = initial_point(model), view(model.values_to_rvs[x] for x in values)
+    sizes = {rv: np.size(point[x.name]) for x, rv in zip(values, rvs, strict=True)}
+    size = sum(sizes.get(x, 0) for each in statistics for x in {*ancestors([each], [*sizes])})
     n_draws = int(np.clip(DRAWN_RECORDS // max(size, 1), FEWEST_DRAWS, MOST_DRAWS))
     try:
         draw = drawing(model, statistics)
