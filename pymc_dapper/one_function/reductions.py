@@ -54,7 +54,7 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
         return _reduce_few(code, x, kept, by, acc, out)
     start = _start(by, acc)
     sizes = [n for n in shape if isinstance(n, int)]
-    few = len(sizes) == len(shape) and 0 < prod(sizes) <= REGISTERS
+    few = len(sizes) == len(shape) and 0 < prod(sizes) <= (REGISTERS if x.fast in kept else 1)
     if few:
         totals = {index: code.new_name("s") for index in np.ndindex(*sizes)}
         for name in totals.values():

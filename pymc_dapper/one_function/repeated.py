@@ -1,8 +1,9 @@
 """Parts of a graph that are alike: rewritten, written and compiled once, and called for each.
 
 Ten columns of a data set with priors of the same form are the same operations ten times, on
-different arrays. The lengths of axes may differ, as columns have different numbers of categories:
-the part's function takes any. Only an axis of length one is another kind, as it is broadcast.
+different arrays, or on different entries of one. The lengths of axes may differ, as columns have
+different numbers of categories: the part's function takes any. Only an axis of length one is
+another kind, as it is broadcast.
 
 Parts are found from their last operations: equal operations on equally made arrays, from graph
 inputs of the same types. From there they grow upwards, as long as their operations belong to one
@@ -25,7 +26,7 @@ from pytensor.graph.rewriting.basic import GraphRewriter
 from pytensor.scalar.basic import ScalarType
 from pytensor.tensor.elemwise import DimShuffle
 from pytensor.tensor.shape import Reshape
-from pytensor.tensor.subtensor import Subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor
 from pytensor.tensor.type import DenseTensorType
 
 FUNCTION, CALL, NUMBER = 8.0, 0.5, 0.1
@@ -138,12 +139,21 @@ def _same_operations(nodes: Sequence[Apply]) -> Iterator[list[Apply]]:
         depends_on_model = hasattr(node.op, "can_be_replaced_by_ninf")  # a check of parameters
         if depends_on_model or not all(_is_number(x) for x in (*node.inputs, *node.outputs)):
             continue  # what it makes counts as the graph's inputs do: draws are alike, in any order
-        own = kinds.setdefault((node.op, *map(kind, node.inputs)), len(kinds))
+        takes = [kind(x) for x in node.inputs]
+        if isinstance(node.op, Subtensor | AdvancedSubtensor):
+            takes[1:] = [_any_number(x) or kind(x) for x in node.inputs[1:]]
+        own = kinds.setdefault((node.op, *takes), len(kinds))
         for k, x in enumerate(node.outputs):
             of[x] = kinds.setdefault((own, k, _of_any_length(x)), len(kinds))
         groups[own].append(node)
     place = {node: k for k, node in enumerate(nodes)}
     return iter(sorted(groups.values(), key=lambda group: -place[group[-1]]))
+
+
+def _any_number(x: Variable) -> Any:
+    """Return the type of a number that is known, whatever it is."""
+    known = all(isinstance(y, Constant) for y in graph_inputs([x]))
+    return x.type if known and not getattr(x.type, "ndim", 0) else None
 
 
 def _kind_of_input(x: Variable) -> Any:

@@ -165,6 +165,35 @@ def test_other_constants_and_axes_are_other_parts():
     assert len({step.graph for step in calls}) == 3
 
 
+OF_ARRAYS = {
+    "rows": lambda x, z: [x[k] for k in (0, 5, -1, 3, 1, -6)],
+    "slices": lambda x, z: [x[k : k + 2] for k in range(5)] + [x[-3:-1]],
+    "unequal slices": lambda x, z: [x[:k] for k in (2, 3, 5, -1, 7)],
+    "rows by others": lambda x, z: [x[k, z] for k in (0, 5, -1, 3, 1, -6)],
+}
+
+
+@pytest.mark.parametrize("name", OF_ARRAYS)
+def test_parts_may_take_other_entries_of_one_array(name):
+    """Tables of all columns in one array, or all parameters in one vector."""
+    x, z = pt.tensor("x", shape=(7, 4, 3)), pt.vector("z", dtype="int64", shape=(30,))
+
+    def outputs(parts):
+        return [pt.exp(y).cumsum(axis=0) * pt.cos(y) + pt.sin(y).cumsum(axis=0) for y in parts]
+
+    made = outputs(OF_ARRAYS[name](x, z))
+    steps = [step for step in steps_of(graph_of([x, z], made)) if isinstance(step, Call)]
+    assert len(steps) == len(made)
+    assert len({step.graph for step in steps}) == 1
+    rng = np.random.default_rng(1)
+    given = {"x": rng.normal(size=(7, 4, 3)), "z": rng.integers(-4, 4, size=30)}
+    compiled = pytensor.function([x, z], made, mode=ONE_FUNCTION, on_unused_input="ignore")
+    parts = OF_ARRAYS[name](given["x"], given["z"])
+    for mine, y in zip(compiled(given["x"], given["z"]), parts, strict=True):
+        theirs = np.exp(y).cumsum(axis=0) * np.cos(y) + np.sin(y).cumsum(axis=0)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12)
+
+
 def test_an_axis_of_length_one_is_another_kind():
     """It is broadcast. Unequal axes are of one kind."""
     lengths = [1, 4, 1, 6, 5, 1]
