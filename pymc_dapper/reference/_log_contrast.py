@@ -53,8 +53,7 @@ def invert_cdf(
     def solve(probability: float) -> float:
         return root(lambda x: cdf(x) - probability, low, high, xtol=1e-300)
 
-    roots = [solve(float(probability)) for probability in probabilities.ravel()]
-    return np.array(roots).reshape(probabilities.shape)
+    return np.vectorize(solve, otypes=[float])(probabilities)
 
 
 MAX_TERMS = 1_000_000
@@ -95,9 +94,8 @@ class InvertedLaw:
 
     def _series(self, x: ArrayLike, weights: np.ndarray) -> np.ndarray:
         """Sum of ``weights * exp(-i t x)`` over t, at each x."""
-        points = np.asarray(x, dtype=float)
-        sums = [weights @ np.exp(-1j * self.t * point) for point in points.ravel()]
-        return np.array(sums, dtype=complex).reshape(points.shape)
+        each = np.vectorize(lambda point: weights @ np.exp(-1j * self.t * point), otypes=[complex])
+        return each(np.asarray(x, dtype=float))
 
 
 def invert(
@@ -174,9 +172,10 @@ class LogContrast:
 
     def characteristic_function(self, t: ArrayLike) -> np.ndarray:
         """``E[exp(i t L)]`` at real `t`, of the shape of `t`."""
-        points = np.asarray(t, dtype=float)
-        values = [self._split.mean_of_product(self._ratios(float(one))) for one in points.ravel()]
-        return np.array(values, dtype=complex).reshape(points.shape)
+        mean_at = np.vectorize(
+            lambda t: self._split.mean_of_product(self._ratios(t)), otypes=[complex]
+        )
+        return mean_at(np.asarray(t, dtype=float))
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Distribution function at `x`, of the shape of `x`."""

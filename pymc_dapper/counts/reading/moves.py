@@ -268,12 +268,9 @@ def _kept_differences(
     columns = invariants.tocsc()
     found: dict[tuple[int, int], dict[int, int]] = {}
     for matrix in statistics:
-        matrix = matrix.tocsr()
-        for k in np.flatnonzero(np.diff(matrix.indptr) == 2):
-            at = slice(matrix.indptr[k], matrix.indptr[k + 1])
-            a, b = (int(cell) for cell in np.sort(matrix.indices[at]))
-            kept = matrix.data[at].sum() == 0 and abs(columns[:, [a, b]]).sum() == 0
-            if kept:
+        for cells, steps in rows_of(matrix[np.diff(matrix.indptr) == 2]):
+            if steps.sum() == 0 and abs(columns[:, cells]).sum() == 0:
+                a, b = cells.tolist()
                 found[a, b] = {a: 1, b: 1}
     return list(found.values())
 

@@ -89,13 +89,7 @@ class CountWalk:
             roles = [self.role(variable) for variable in node.inputs]
             if all(isinstance(role, Fixed) for role in roles) or ops.only_measures(node):
                 continue
-            mixed = [role for role in roles if isinstance(role, Mixed)]
-            role = (
-                Mixed(mixed[0].reason, still_required(node, roles))
-                if mixed
-                else self._visit(node, roles)
-            )
-            self.roles.update(dict.fromkeys(node.outputs, role))
+            self.roles.update(dict.fromkeys(node.outputs, self._visit(node, roles)))
         return self.role(graph)
 
     def role(self, variable: Variable) -> Role:
@@ -116,6 +110,8 @@ class CountWalk:
         return value
 
     def _visit(self, node: Apply, roles: Sequence[Role]) -> Role:
+        for mixed in (role for role in roles if isinstance(role, Mixed)):
+            return Mixed(mixed.reason, still_required(node, roles))
         shape = self._shape(node, roles)
         if shape is None or len(node.outputs) > 1:
             return Mixed(_why_mixed(node, shape))
@@ -214,9 +210,7 @@ class CountWalk:
     ) -> Role | None:
         [x], [role] = node.inputs, roles
         by = REDUCTIONS.get(type(action.by))
-        if by is None:
-            return None
-        if by != "add" and x.type.dtype != "bool":
+        if by is None or (by != "add" and x.type.dtype != "bool"):
             return None
         inside = role.shape  # type: ignore[attr-defined]
         kept = [1 if axis in action.axes else length for axis, length in enumerate(inside)]
@@ -268,15 +262,14 @@ class CountWalk:
 
     def _sum(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         parts: list[Part] = []
-        dtype = node.outputs[0].type.dtype
+        dtype, scalar_op = node.outputs[0].type.dtype, ops.scalar_of(node)
+        minus = {ps.Neg: 0, ps.Sub: 1}.get(type(scalar_op))
         for k, (x, role) in enumerate(zip(node.inputs, roles, strict=True)):
             reduced = self._reduced(x, role, shape, "add")
             if reduced is None:
                 return None
-            minus = isinstance(ops.scalar_of(node), ps.Neg) or (
-                isinstance(ops.scalar_of(node), ps.Sub) and k == 1
-            )
-            parts += [_mapped(p, lambda f: -f.astype(dtype)) if minus else p for p in reduced.parts]
+            own = reduced.parts
+            parts += [_mapped(x, lambda f: -f.astype(dtype)) for x in own] if k == minus else own
         return Reduced(shape, "add", tuple(parts))
 
     def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
