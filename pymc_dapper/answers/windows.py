@@ -284,12 +284,11 @@ def find_edges(
 ) -> np.ndarray:
     """Return where, on one side, the log-weights of each row are ``drop`` below the maximum."""
     reach = 2.0 ** np.arange(54)[:, None] * support.unit
-    tried = support.clip(peak + sign * reach)
-    inside = np.concatenate([np.ones((1, peak.size), bool), law(tried) >= top - drop])
-    last = inside.shape[0] - 1 - inside[::-1].argmax(axis=0)
-    places = np.concatenate([peak[None], tried])
+    places = np.concatenate([peak[None], support.clip(peak + sign * reach)])
+    inside = law(places) >= top - drop
+    last = len(inside) - 1 - inside[::-1].argmax(axis=0)
     near = np.take_along_axis(places, last[None], axis=0)[0]
-    far = np.take_along_axis(places, np.minimum(last + 1, len(tried))[None], axis=0)[0]
+    far = np.take_along_axis(places, np.minimum(last + 1, len(places) - 1)[None], axis=0)[0]
     # Precise to a hundredth of the window, since it may be a little too wide.
     for _ in range(8):
         middle = support.clip((near + far) / 2)
@@ -303,8 +302,7 @@ def log_beyond(
 ) -> np.ndarray:
     """Bound the logarithm of the weight beyond a window, relative to the maximum log-weight."""
     reach = 2.0 ** np.arange(54)[:, None] * support.unit
-    ends = support.clip(edge + sign * np.concatenate([reach[:1], reach]))
-    ends[0] = edge
+    ends = np.concatenate([edge[None], support.clip(edge + sign * reach)])
     room = np.abs(np.diff(ends.astype(np.float64), axis=0))
     with np.errstate(divide="ignore"):
         # Between two points, weights are at most the weight at the first.
