@@ -157,9 +157,7 @@ class _Planned:
         """Draw statistics, and release them."""
         statistics, truth = self.draw(rng)
         by_query = self._by_query(mechanism, epsilon, list(statistics))
-        released = {
-            name: by_query[name].release(statistic, rng) for name, statistic in statistics.items()
-        }
+        released = {name: by_query[name].release(x, rng) for name, x in statistics.items()}
         return released, truth
 
     def build(self, released: Mapping[str, Any], mechanism: str, epsilon: float) -> pm.Model:

@@ -162,9 +162,7 @@ def for_either(
         return of(check_neighbours(neighbours))
     changed, joined = of("replace"), of("add_remove")
     pairs = ((changed.l1, joined.l1), (changed.l2, joined.l2), (changed.linf, joined.linf))
-    l1, l2, linf = (
-        Sensitivity(one, norm=one.norm, exact=one.exact, if_joined=j) for one, j in pairs
-    )
+    l1, l2, linf = (Sensitivity(x, norm=x.norm, exact=x.exact, if_joined=j) for x, j in pairs)
     return Sensitivities(l1, l2, linf)
 
 

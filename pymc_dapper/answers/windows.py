@@ -160,10 +160,8 @@ def tabulate(
         _check_ends(law, endless or drop > LARGEST_DROP)
         tables = _at_nodes(law, support, peak, top, edges, pieces)
         log_total = np.log(tables.weights().sum(axis=1))
-        beyond = [
-            log_beyond(law, support, edge, top, sign)
-            for edge, sign in zip(edges, (-1, 1), strict=True)
-        ]
+        sides = zip(edges, (-1, 1), strict=True)
+        beyond = [log_beyond(law, support, edge, top, sign) for edge, sign in sides]
         worst = float(np.max(np.logaddexp(*beyond) - log_total))
         if worst <= np.log(TAIL):
             if not law.has_peak:
@@ -193,9 +191,8 @@ def _look_for_ends(
     while reach <= NOT_NEAR:
         low, high = support.clip(middle - reach), support.clip(middle + reach)
         steps = np.arange(int((high - low).max()) + 1)[:, None]
-        blocks = [
-            np.minimum(low + steps[k : k + AT_ONCE], high) for k in range(0, len(steps), AT_ONCE)
-        ]
+        parts = (steps[k : k + AT_ONCE] for k in range(0, len(steps), AT_ONCE))
+        blocks = [np.minimum(low + part, high) for part in parts]
         top = np.max([law(counts).max(axis=0) for counts in blocks], axis=0)
         _check_possible(law, top != -np.inf)
         first, last = high, low

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import Interval, Transform, default_transform
@@ -41,8 +40,6 @@ class Conditional(Reading):
     """Value variables as functions of ``thetas``."""
     thetas: tuple[TensorVariable, ...]
     """Variables for draws of the parameters."""
-    given: tuple[TensorVariable, ...]
-    """Value variables of the other variables that the graphs depend on."""
     present: Present
     """Number of present rows: the conditional is given these alone, others are marginalised."""
 
@@ -121,20 +118,17 @@ def _read_conditional(
     # In double precision, whatever the model's precision.
     thetas = [pt.tensor(rv.name, dtype="float64", shape=view.shape(rv)) for rv in rvs]
     parameters = dict(zip(rvs, thetas, strict=True))
-    ones: dict[Variable, Variable] = {}
     if weights.categories_of(view.model, rvs[0]):
         outputs, children = weights.read_weights(view, parameters, present)
         of: Family = weights.WEIGHTS
     else:
         outputs, children, of = _read_family(view, parameters, present)
         # The outputs depend on the shapes of thetas only.
-        ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
+        outputs = rebuild(outputs, {theta: pt.ones(theta.type.shape) for theta in thetas})
     to_values = view.forward(parameters)
-    outputs = rebuild(outputs, ones)
-    graphs = [*outputs, *to_values]
     return Conditional(
         view=view,
-        data=view.data_in(graphs),
+        data=view.data_in([*outputs, *to_values]),
         rvs=tuple(rvs),
         shapes=tuple(theta.type.shape for theta in thetas),
         family=of,
@@ -142,7 +136,6 @@ def _read_conditional(
         parameters=tuple(outputs),
         to_values=tuple(to_values),
         thetas=tuple(thetas),
-        given=view.values_in(graphs),
         present=present,
     )
 

@@ -164,17 +164,14 @@ class LogContrast:
         self.mean, between = split.moments_of_sum(
             [c * digamma(a) for c, a in zip(coefficients, self._shapes, strict=True)]
         )
-        within = sum(
-            c**2 * float(pmf @ polygamma(1, a))
-            for c, a, pmf in zip(coefficients, self._shapes, split.pmfs, strict=True)
-        )
+        parts = zip(coefficients, self._shapes, split.pmfs, strict=True)
+        within = sum(c**2 * float(pmf @ polygamma(1, a)) for c, a, pmf in parts)
         self.sd = float(np.sqrt(within + between))
 
     def characteristic_function(self, t: ArrayLike) -> np.ndarray:
         """``E[exp(i t L)]`` at real `t`, of the shape of `t`."""
-        mean_at = np.vectorize(
-            lambda t: self._split.mean_of_product(self._ratios(t)), otypes=[complex]
-        )
+        mean = self._split.mean_of_product
+        mean_at = np.vectorize(lambda t: mean(self._ratios(t)), otypes=[complex])
         return mean_at(np.asarray(t, dtype=float))
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
@@ -202,10 +199,8 @@ class LogContrast:
 
     def _ratios(self, t: float) -> list[np.ndarray]:
         """``Gamma(a_k + i c_k t) / Gamma(a_k)`` for each count in each cell's support."""
-        return [
-            np.exp(loggamma(a + 1j * c * t) - gammaln(a))
-            for c, a in zip(self.coefficients, self._shapes, strict=True)
-        ]
+        pairs = zip(self.coefficients, self._shapes, strict=True)
+        return [np.exp(loggamma(a + 1j * c * t) - gammaln(a)) for c, a in pairs]
 
     def _envelope(self, t: float) -> tuple[float, float]:
         """Bound on the characteristic function at t, and the rate at which it falls from there."""

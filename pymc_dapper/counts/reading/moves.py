@@ -440,9 +440,8 @@ def _margins(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if not full or shape[0] * shape[1] != len(row):
         return None
     # The equations must determine both margins.
-    margins = np.vstack(
-        [np.equal.outer(np.arange(n), at) for n, at in zip(shape, places, strict=True)]
-    )
+    pairs = zip(shape, places, strict=True)
+    margins = np.vstack([np.equal.outer(np.arange(n), at) for n, at in pairs])
     rank = np.linalg.matrix_rank(matrix)
     both = np.linalg.matrix_rank(np.vstack([matrix, margins]))
     return (row, column) if rank == both == shape[0] + shape[1] - 1 else None

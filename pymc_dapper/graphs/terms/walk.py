@@ -171,9 +171,8 @@ class CountWalk:
         return role or self._entrywise(node, roles, shape)
 
     def _entrywise(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Entrywise:
-        entries = [
-            self._entries(x, role, shape) for x, role in zip(node.inputs, roles, strict=True)
-        ]
+        pairs = zip(node.inputs, roles, strict=True)
+        entries = [self._entries(x, role, shape) for x, role in pairs]
         of_counts: dict[Variable, LinearEntries] = {}
         fixed: dict[Variable, TensorVariable] = {}
         for each in entries:
@@ -311,9 +310,8 @@ class CountWalk:
         if node.outputs[0].type.dtype != "bool":
             return None
         by = REDUCTIONS[type(ops.scalar_of(node))]
-        joined = [
-            self._reduced(x, role, shape, by) for x, role in zip(node.inputs, roles, strict=True)
-        ]
+        pairs = zip(node.inputs, roles, strict=True)
+        joined = [self._reduced(x, role, shape, by) for x, role in pairs]
         if any(reduced is None for reduced in joined):
             return None
         return Reduced(shape, by, tuple(p for r in joined if r is not None for p in r.parts))
@@ -361,13 +359,12 @@ class CountWalk:
             instead = np.asarray(-np.inf if impossible else 0.0)
             for part in reduced.parts:
                 chosen = pt.scalar(dtype=condition.type.dtype)
-                f, requires = part.terms.function, part.terms.requires if impossible else ()
+                terms = part.terms
+                f, requires = terms.function, terms.requires if impossible else ()
                 function = pt.switch(chosen, f, instead) if use else pt.switch(chosen, instead, f)
-                fixed = {**part.terms.fixed, chosen: take_values(mask, part.targets)}
-                terms = Entrywise(
-                    part.terms.shape, function, part.terms.linear, fixed, requires=requires
-                )
-                parts.append(Part(terms, part.targets))
+                fixed = {**terms.fixed, chosen: take_values(mask, part.targets)}
+                new = Entrywise(terms.shape, function, terms.linear, fixed, requires=requires)
+                parts.append(Part(new, part.targets))
         return Reduced(shape, "add", tuple(parts))
 
     # Operations that move entries ---------------------------------------------------------------

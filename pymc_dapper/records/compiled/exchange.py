@@ -101,10 +101,8 @@ def exchange_graph(
     log_removed, log_added = change.log_present, change.log_proposed
     of_records = before_and_after(separable(reading))
     if reading.separable_factors and not reading.proposes_conditionally:
-        log_removed, log_added = (
-            log + each[first] + each[second]
-            for log, each in zip((log_removed, log_added), of_records, strict=True)
-        )
+        pairs = zip((log_removed, log_added), of_records, strict=True)
+        log_removed, log_added = (log + each[first] + each[second] for log, each in pairs)
 
     mode = with_parameter_checks(mode, reading.model)
     if reading.full_factors:

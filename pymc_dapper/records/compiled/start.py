@@ -271,10 +271,8 @@ class _OfValues:
         free = [rng.permutation(np.flatnonzero(index == v))[wanted[v] :] for v in range(k)]
         more = np.maximum(wanted - counts, 0)
         index[np.concatenate(free)] = rng.permutation(np.repeat(np.arange(k), more))
-        found = [
-            column[index].astype(x.dtype).reshape(x.shape)
-            for x, column in zip(records, self._values.T, strict=True)
-        ]
+        columns = zip(records, self._values.T, strict=True)
+        found = [column[index].astype(x.dtype).reshape(x.shape) for x, column in columns]
         [log_density] = self._log_density(*found, *parameters)
         return found if np.isfinite(log_density) else None
 
