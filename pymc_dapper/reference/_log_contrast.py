@@ -161,9 +161,8 @@ class LogContrast:
         self.coefficients = coefficients
         self._split = split
         self._shapes = [a + n for a, n in zip(alpha, split.supports, strict=True)]
-        self.mean, between = split.moments_of_sum(
-            [c * digamma(a) for c, a in zip(coefficients, self._shapes, strict=True)]
-        )
+        means = [c * digamma(a) for c, a in zip(coefficients, self._shapes, strict=True)]
+        self.mean, between = split.moments_of_sum(means)
         parts = zip(coefficients, self._shapes, split.pmfs, strict=True)
         within = sum(c**2 * float(pmf @ polygamma(1, a)) for c, a, pmf in parts)
         self.sd = float(np.sqrt(within + between))

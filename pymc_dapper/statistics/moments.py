@@ -149,11 +149,8 @@ def _with_limits(
             f"lower must be less than upper, got {shown(low[()])} and {shown(high[()])}"
         )
     dtype = np.float64 if "f" in (low.dtype.kind, high.dtype.kind) else np.int64
-    return (
-        records,
-        np.broadcast_to(low, shape).astype(dtype),
-        np.broadcast_to(high, shape).astype(dtype),
-    )
+    low, high = (np.broadcast_to(x, shape).astype(dtype) for x in (low, high))
+    return records, low, high
 
 
 def _clamp(records: Array, low: np.ndarray, high: np.ndarray) -> Array:

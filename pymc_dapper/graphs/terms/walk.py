@@ -273,9 +273,8 @@ class CountWalk:
 
     def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         of_counts = [k for k, role in enumerate(roles) if not isinstance(role, Fixed)]
-        if len(of_counts) != 1 or (
-            isinstance(ops.scalar_of(node), ps.TrueDiv) and of_counts != [0]
-        ):
+        divides = isinstance(ops.scalar_of(node), ps.TrueDiv)
+        if len(of_counts) != 1 or (divides and of_counts != [0]):
             return None
         [place] = of_counts
         reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
@@ -319,11 +318,8 @@ class CountWalk:
     def _inverted(self, role: Role) -> Reduced | None:
         if not isinstance(role, Reduced) or role.by == "add":
             return None
-        return Reduced(
-            role.shape,
-            "and" if role.by == "or" else "or",
-            tuple(_mapped(part, pt.invert, inverts=True) for part in role.parts),
-        )
+        parts = tuple(_mapped(part, pt.invert, inverts=True) for part in role.parts)
+        return Reduced(role.shape, "and" if role.by == "or" else "or", parts)
 
     def _switch(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         """Choose between -inf and a sum, or by a condition that doesn't depend on the counts."""
@@ -348,9 +344,8 @@ class CountWalk:
         condition, *branches = node.inputs
         parts: list[Part] = []
         mask = shaped(condition, shape).ravel()
-        for use, branch, other, role in zip(
-            (True, False), branches, reversed(branches), roles[1:], strict=True
-        ):
+        cases = zip((True, False), branches, reversed(branches), roles[1:], strict=True)
+        for use, branch, other, role in cases:
             reduced = self._reduced(branch, role, shape, "add")
             if reduced is None:
                 return None
