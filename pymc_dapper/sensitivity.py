@@ -226,12 +226,9 @@ def sensitivities(
         values = _round_up(Fraction(l1)), _root_up(Fraction(l2_squared)), _round_up(Fraction(linf))
     except OverflowError:
         raise ValueError(_TOO_LARGE) from None
-    return Sensitivities(
-        Sensitivity(values[0], norm="l1", exact=exact, neighbours=neighbours),
-        Sensitivity(values[1], norm="l2", exact=exact, neighbours=neighbours),
-        Sensitivity(values[2], norm="linf", exact=exact, neighbours=neighbours),
-        neighbours,
-    )
+    pairs = zip(get_args(Norm), values, strict=True)
+    each = [Sensitivity(x, norm=norm, exact=exact, neighbours=neighbours) for norm, x in pairs]
+    return Sensitivities(each[0], each[1], each[2], neighbours)
 
 
 def _round_up(value: Fraction) -> float:
