@@ -189,9 +189,8 @@ def known(asked: Iterable[Any], there: Iterable[Any], problem: str) -> None:
 
 def fits(shape: Sequence[int], expected: Sequence[int | None]) -> bool:
     """Whether an array has the expected shape, in which None stands for any length."""
-    return len(shape) == len(expected) and all(
-        length in (None, n) for n, length in zip(shape, expected, strict=True)
-    )
+    pairs = zip(shape, expected, strict=True)
+    return len(shape) == len(expected) and all(length in (None, n) for n, length in pairs)
 
 
 def has_shape(array: Any, name: str, *expected: Sequence[int | None], why: str = "") -> None:

@@ -8,9 +8,8 @@ def table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]]) -> s
     """Return a table with a title; without a header if that is empty."""
     head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
     head = f"<thead><tr>{head}</tr></thead>" if header else ""
-    body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-    )
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    body = "".join(f"<tr>{each}</tr>" for each in cells)
     return f"<p>{escape(title)}</p><table>{head}<tbody>{body}</tbody></table>"
 
 

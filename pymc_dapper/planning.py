@@ -135,9 +135,8 @@ class Plan:
                 for epsilon in done["epsilon"].values:
                     at = {"mechanism": mechanism, "epsilon": epsilon}
                     cell, n_done = found.sel(at), int(done.sel(at).sum())
-                    width, coverage, mcse = (
-                        float(cell[key].mean()) for key in ("width", "coverage", "coverage_mcse")
-                    )
+                    keys = ("width", "coverage", "coverage_mcse")
+                    width, coverage, mcse = (float(cell[key].mean()) for key in keys)
                     told = f"{width:.2g}", f"{coverage:.2f} ± {mcse:.2f}"
                     rows.append((str(name), str(mechanism), f"{epsilon:g}", *told, str(n_done)))
         return rows
@@ -157,9 +156,7 @@ class _Planned:
         """Draw statistics, and release them."""
         statistics, truth = self.draw(rng)
         by_query = self._by_query(mechanism, epsilon, list(statistics))
-        released = {
-            name: by_query[name].release(statistic, rng) for name, statistic in statistics.items()
-        }
+        released = {name: by_query[name].release(x, rng) for name, x in statistics.items()}
         return released, truth
 
     def build(self, released: Mapping[str, Any], mechanism: str, epsilon: float) -> pm.Model:

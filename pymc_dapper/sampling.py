@@ -187,9 +187,8 @@ def _check_chains(result: DataTree, model: pm.Model, checked: bool) -> None:
             _quoted(switched),
         )
     stats = result["sample_stats"].dataset if "sample_stats" in result else {}
-    logp = [
-        stats[x].values.reshape(n_chains, n_draws, -1) for x in stats if "mechanism_logp" in str(x)
-    ]
+    names = [x for x in stats if "mechanism_logp" in str(x)]
+    logp = [stats[x].values.reshape(n_chains, n_draws, -1) for x in names]
     if any(_stand_still_apart(x.min(axis=1), x.max(axis=1)) for x in logp):
         LOGGER.warning(
             "Chains stand still at different records: no record moves alone, and none of their "

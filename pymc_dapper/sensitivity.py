@@ -162,9 +162,7 @@ def for_either(
         return of(check_neighbours(neighbours))
     changed, joined = of("replace"), of("add_remove")
     pairs = ((changed.l1, joined.l1), (changed.l2, joined.l2), (changed.linf, joined.linf))
-    l1, l2, linf = (
-        Sensitivity(one, norm=one.norm, exact=one.exact, if_joined=j) for one, j in pairs
-    )
+    l1, l2, linf = (Sensitivity(x, norm=x.norm, exact=x.exact, if_joined=j) for x, j in pairs)
     return Sensitivities(l1, l2, linf)
 
 
@@ -228,12 +226,9 @@ def sensitivities(
         values = _round_up(Fraction(l1)), _root_up(Fraction(l2_squared)), _round_up(Fraction(linf))
     except OverflowError:
         raise ValueError(_TOO_LARGE) from None
-    return Sensitivities(
-        Sensitivity(values[0], norm="l1", exact=exact, neighbours=neighbours),
-        Sensitivity(values[1], norm="l2", exact=exact, neighbours=neighbours),
-        Sensitivity(values[2], norm="linf", exact=exact, neighbours=neighbours),
-        neighbours,
-    )
+    pairs = zip(get_args(Norm), values, strict=True)
+    each = [Sensitivity(x, norm=norm, exact=exact, neighbours=neighbours) for norm, x in pairs]
+    return Sensitivities(each[0], each[1], each[2], neighbours)
 
 
 def _round_up(value: Fraction) -> float:

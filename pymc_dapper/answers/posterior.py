@@ -301,11 +301,8 @@ class Posterior:
 
         grid = grid_of(log_evidence, self._start(laws), free_mean=total is None)
         times = rng.multinomial(draws, grid.weights)
-        parts = [
-            tree.draw(int(n), rng, _size_and_p(alpha, mu))
-            for alpha, mu, n in zip(grid.alpha, grid.mu, times, strict=True)
-            if n
-        ]
+        points = zip(grid.alpha, grid.mu, times, strict=True)
+        parts = [tree.draw(int(n), rng, _size_and_p(alpha, mu)) for alpha, mu, n in points if n]
         return np.concatenate(parts, axis=1)[:, rng.permutation(draws)]
 
     @property

@@ -75,9 +75,8 @@ class Table:
 def table_of_query(query: Query) -> Table:
     """Return the table of a query that isn't a margin of another table."""
     shape = np.shape(query.values)
-    dims = tuple(
-        dim or ("row" if len(shape) == 1 else f"axis_{k}") for k, dim in enumerate(query.dims)
-    )
+    axes = enumerate(query.dims)
+    dims = tuple(dim or ("row" if len(shape) == 1 else f"axis_{k}") for k, dim in axes)
     _check_dims(dims)
     coords = {dim: list(labels) for dim, labels in query.coords.items()}
     own = np.arange(int(np.prod(shape, dtype=int)))

@@ -160,10 +160,8 @@ def tabulate(
         _check_ends(law, endless or drop > LARGEST_DROP)
         tables = _at_nodes(law, support, peak, top, edges, pieces)
         log_total = np.log(tables.weights().sum(axis=1))
-        beyond = [
-            log_beyond(law, support, edge, top, sign)
-            for edge, sign in zip(edges, (-1, 1), strict=True)
-        ]
+        sides = zip(edges, (-1, 1), strict=True)
+        beyond = [log_beyond(law, support, edge, top, sign) for edge, sign in sides]
         worst = float(np.max(np.logaddexp(*beyond) - log_total))
         if worst <= np.log(TAIL):
             if not law.has_peak:
@@ -193,9 +191,8 @@ def _look_for_ends(
     while reach <= NOT_NEAR:
         low, high = support.clip(middle - reach), support.clip(middle + reach)
         steps = np.arange(int((high - low).max()) + 1)[:, None]
-        blocks = [
-            np.minimum(low + steps[k : k + AT_ONCE], high) for k in range(0, len(steps), AT_ONCE)
-        ]
+        parts = (steps[k : k + AT_ONCE] for k in range(0, len(steps), AT_ONCE))
+        blocks = [np.minimum(low + part, high) for part in parts]
         top = np.max([law(counts).max(axis=0) for counts in blocks], axis=0)
         _check_possible(law, top != -np.inf)
         first, last = high, low
@@ -284,12 +281,11 @@ def find_edges(
 ) -> np.ndarray:
     """Return where, on one side, the log-weights of each row are ``drop`` below the maximum."""
     reach = 2.0 ** np.arange(54)[:, None] * support.unit
-    tried = support.clip(peak + sign * reach)
-    inside = np.concatenate([np.ones((1, peak.size), bool), law(tried) >= top - drop])
-    last = inside.shape[0] - 1 - inside[::-1].argmax(axis=0)
-    places = np.concatenate([peak[None], tried])
+    places = np.concatenate([peak[None], support.clip(peak + sign * reach)])
+    inside = law(places) >= top - drop
+    last = len(inside) - 1 - inside[::-1].argmax(axis=0)
     near = np.take_along_axis(places, last[None], axis=0)[0]
-    far = np.take_along_axis(places, np.minimum(last + 1, len(tried))[None], axis=0)[0]
+    far = np.take_along_axis(places, np.minimum(last + 1, len(places) - 1)[None], axis=0)[0]
     # Precise to a hundredth of the window, since it may be a little too wide.
     for _ in range(8):
         middle = support.clip((near + far) / 2)
@@ -303,8 +299,7 @@ def log_beyond(
 ) -> np.ndarray:
     """Bound the logarithm of the weight beyond a window, relative to the maximum log-weight."""
     reach = 2.0 ** np.arange(54)[:, None] * support.unit
-    ends = support.clip(edge + sign * np.concatenate([reach[:1], reach]))
-    ends[0] = edge
+    ends = np.concatenate([edge[None], support.clip(edge + sign * reach)])
     room = np.abs(np.diff(ends.astype(np.float64), axis=0))
     with np.errstate(divide="ignore"):
         # Between two points, weights are at most the weight at the first.

@@ -69,9 +69,8 @@ def assign_parameter_steps(
     """
     left = [model.values_to_rvs[x] for x in model.value_vars if x not in values]
     options = {"model": model, "compile_kwargs": dict(compile_kwargs or {})}
-    return [
-        compile_step(x) for x in parameter_steps(Readings(model), left, conjugate, nuts, options)
-    ]
+    steps = parameter_steps(Readings(model), left, conjugate, nuts, options)
+    return [compile_step(step) for step in steps]
 
 
 def parameter_steps(

@@ -33,9 +33,8 @@ class EntryOf(ps.ScalarOp):
 
     def impl(self, *numbers: float) -> float:
         """Evaluate in Python."""
-        arrays = [
-            np.full((1,) * of.ndim, x, of.dtype) for x, of in zip(numbers, self.types, strict=True)
-        ]
+        pairs = zip(numbers, self.types, strict=True)
+        arrays = [np.full((1,) * of.ndim, x, of.dtype) for x, of in pairs]
         return performed(self.node, arrays).item()
 
     def __eq__(self, other: object) -> bool:

@@ -155,9 +155,8 @@ def _by_itself(node: Apply, inputs: list[Cell], outputs: list[Cell]) -> Evaluati
         op.prepare_node(own, None, None, "py")
         return partial(op.perform, own)
     overwritten = {node.inputs[k] for places in op.destroy_map.values() for k in places}
-    storage: dict[Variable, Cell] = {
-        x: [None] if x in overwritten else cell for x, cell in zip(node.inputs, inputs, strict=True)
-    }
+    pairs = zip(node.inputs, inputs, strict=True)
+    storage: dict[Variable, Cell] = {x: [None] if x in overwritten else y for x, y in pairs}
     storage |= zip(own.outputs, outputs, strict=True)
     evaluate = op.make_thunk(own, storage, {x: [True] for x in storage}, [], impl="py")
 

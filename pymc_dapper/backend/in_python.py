@@ -75,17 +75,16 @@ def in_python(function: Any, made: dict[Callable, Callable] | None = None) -> Ca
         made[function] = _function_of(MODEL_PARTS[function])
         return made[function]
     source = function.py_func
+    code = source.__code__
     names, cells = dict(source.__globals__), tuple(CellType() for _ in source.__closure__ or ())
-    made[function] = FunctionType(
-        source.__code__, names, source.__name__, source.__defaults__, cells
-    )
+    made[function] = FunctionType(code, names, source.__name__, source.__defaults__, cells)
 
     def plain(value: Any) -> Any:
         is_ours = isinstance(value, Given | ExternalKernel) or is_jitted(value)
         return in_python(value, made) if is_ours else value
 
     # Filled afterwards, as functions may refer to each other in a circle.
-    for name in _names(source.__code__) & names.keys():
+    for name in _names(code) & names.keys():
         names[name] = plain(names[name])
     for cell, original in zip(cells, source.__closure__ or (), strict=True):
         cell.cell_contents = plain(original.cell_contents)

@@ -90,10 +90,8 @@ class Iterations:
         copies = any(getattr(x, "layout", "C") != "C" for s in signatures for x in s.return_type)
         source = _source(transitions, point, copies=copies)
         given = [numba.typeof(x) for x in (*values, *_constants(transitions))]
-        written = [
-            types.Array(numba.from_dtype(x.dtype), min(x.ndim, 2), "C")
-            for x in _room(2, transitions, point)
-        ]
+        room = _room(2, transitions, point)
+        written = [types.Array(numba.from_dtype(x.dtype), min(x.ndim, 2), "C") for x in room]
         whole = (types.int64, *map(types.FunctionType, signatures), *rngs, *given, *written)
         key = sha256(repr((source, whole)).encode()).hexdigest()
         names = {"__name__": __name__}

@@ -118,10 +118,8 @@ class _Lowered:
             for dim, length in zip(rv.type.dims[:n_batch], known, strict=False)
         ]
         if order != sorted(order):
-            parameters = [
-                _in_order(x, order[:n_batch], core)
-                for x, core in zip(parameters, op.ndims_params, strict=True)
-            ]
+            pairs = zip(parameters, op.ndims_params, strict=True)
+            parameters = [_in_order(x, order[:n_batch], core) for x, core in pairs]
         _, written = op.make_node(rng, lengths or None, *parameters).outputs
         self._graph.replace(self[rv], written, import_missing=True)
 

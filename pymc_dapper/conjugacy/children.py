@@ -38,10 +38,8 @@ class Child:
         """Leave out all rows but the first ``n``."""
         ndim = self.value.type.ndim
         supported = self.op.ndim_supp
-        rows = [
-            present_rows(x, n, ndim - supported + core_ndim)
-            for x, core_ndim in zip(self.parameters, self.op.ndims_params, strict=True)
-        ]
+        pairs = zip(self.parameters, self.op.ndims_params, strict=True)
+        rows = [present_rows(x, n, ndim - supported + core_ndim) for x, core_ndim in pairs]
         return replace(self, value=self.value[:n], parameters=tuple(rows))
 
     def name_parameter(self, position: int) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import pytensor.tensor as pt
 from pymc import Model
-from pytensor.graph import Variable
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.backend.internals import Interval, Transform, default_transform
@@ -41,8 +40,6 @@ class Conditional(Reading):
     """Value variables as functions of ``thetas``."""
     thetas: tuple[TensorVariable, ...]
     """Variables for draws of the parameters."""
-    given: tuple[TensorVariable, ...]
-    """Value variables of the other variables that the graphs depend on."""
     present: Present
     """Number of present rows: the conditional is given these alone, others are marginalised."""
 
@@ -120,30 +117,25 @@ def _read_conditional(
         _check_support(view.model, rv)
     # In double precision, whatever the model's precision.
     thetas = [pt.tensor(rv.name, dtype="float64", shape=view.shape(rv)) for rv in rvs]
-    shapes = [theta.type.shape for theta in thetas]
     parameters = dict(zip(rvs, thetas, strict=True))
-    ones: dict[Variable, Variable] = {}
     if weights.categories_of(view.model, rvs[0]):
         outputs, children = weights.read_weights(view, parameters, present)
         of: Family = weights.WEIGHTS
     else:
         outputs, children, of = _read_family(view, parameters, present)
         # The outputs depend on the shapes of thetas only.
-        ones = {theta: pt.ones(theta.type.shape) for theta in thetas}
+        outputs = rebuild(outputs, {theta: pt.ones(theta.type.shape) for theta in thetas})
     to_values = view.forward(parameters)
-    outputs = rebuild(outputs, ones)
-    graphs = [*outputs, *to_values]
     return Conditional(
         view=view,
-        data=view.data_in(graphs),
+        data=view.data_in([*outputs, *to_values]),
         rvs=tuple(rvs),
-        shapes=tuple(shapes),
+        shapes=tuple(theta.type.shape for theta in thetas),
         family=of,
         children=tuple(child.name for child in children),
         parameters=tuple(outputs),
         to_values=tuple(to_values),
         thetas=tuple(thetas),
-        given=view.values_in(graphs),
         present=present,
     )
 
@@ -153,25 +145,24 @@ def _read_family(
 ) -> tuple[list[TensorVariable], list[Child], Family]:
     """Read the conditional's parameters, the children, and the family of the prior."""
     rvs, thetas = list(parameters), list(parameters.values())
-    shapes = [theta.type.shape for theta in thetas]
     family = read_children(view, parameters, present)
     names = {rv.name for rv in rvs}
     children = [child for child in family if child.name not in names]
     priors = [child for child in family if child.name in names]
     if isinstance(rvs[0].owner.op, gaussian.NORMAL):
-        residuals = gaussian.read_residuals(family, thetas)
+        residuals = [gaussian.read_residual(child, thetas) for child in family]
         if len(rvs) == 1 and all(r.entries is not None and not r.joint for r in residuals):
             outputs, of = gaussian.entrywise_normal(residuals, thetas[0]), gaussian.ENTRYWISE
         else:
-            outputs, of = gaussian.joint_normal(residuals, thetas, shapes), gaussian.JOINT
+            outputs, of = gaussian.joint_normal(residuals, thetas), gaussian.JOINT
     else:
         [theta], [prior] = thetas, priors
-        outputs, of = _add_to_prior(prior, children, theta, shapes[0])
+        outputs, of = _add_to_prior(prior, children, theta)
     return [x.astype("float64") for x in outputs], children, of
 
 
 def _add_to_prior(
-    prior: Child, children: Sequence[Child], theta: TensorVariable, shape: tuple[int, ...]
+    prior: Child, children: Sequence[Child], theta: TensorVariable
 ) -> tuple[list[TensorVariable], Family]:
     """Add the terms of all children to the parameters of the prior."""
     family, parameters = read_prior(prior.op, prior.parameters)
@@ -180,7 +171,7 @@ def _add_to_prior(
         link = read_link(child, theta, positive=family.positive)
         terms = find_rule(family, link)(link)
         outputs = [a + b for a, b in zip(outputs, terms, strict=True)]
-    return [pt.broadcast_to(x, shape) for x in outputs], family
+    return [pt.broadcast_to(x, theta.type.shape) for x in outputs], family
 
 
 def _check_support(model: Model, rv: TensorVariable) -> None:

@@ -7,6 +7,7 @@ solves (sum JJ') mean = - sum J r (Gelman et al., Bayesian Data Analysis, sectio
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import pytensor.tensor as pt
@@ -47,19 +48,15 @@ class Residual:
         return value - mean
 
 
-def read_residuals(children: Sequence[Child], thetas: Sequence[TensorVariable]) -> list[Residual]:
-    """Read children of parameters, and these themselves, as normal residuals linear in them.
+def read_residual(child: Child, thetas: Sequence[TensorVariable]) -> Residual:
+    """Read a child of parameters, or one of these itself, as a normal residual linear in them.
 
     Raises
     ------
     NotConjugateError
-        If a child isn't normal, if its spread depends on the parameters, or if its mean isn't
+        If the child isn't normal, if its spread depends on the parameters, or if its mean isn't
         linear in them.
     """
-    return [_read_residual(child, thetas) for child in children]
-
-
-def _read_residual(child: Child, thetas: Sequence[TensorVariable]) -> Residual:
     if not isinstance(child.op, NormalRV | LogNormalRV | MvNormalRV):
         raise NotConjugateError(
             f"the likelihood of '{child.name}' ({child.family}) isn't conjugate to a normal prior; "
@@ -80,19 +77,15 @@ def _read_residual(child: Child, thetas: Sequence[TensorVariable]) -> Residual:
             "of it"
         )
     if isinstance(of_mean, Power) and of_mean.exponent != 1:
+        names = " and ".join(str(theta.name) for theta in thetas)
         raise NotConjugateError(
-            f"{child.name_parameter(0)} is c * {_names(thetas)}^{of_mean.exponent:g}, which isn't "
-            "linear"
+            f"{child.name_parameter(0)} is c * {names}^{of_mean.exponent:g}, which isn't linear"
         )
     parts = [r for r in (of_value, of_mean) if not isinstance(r, Independent)]
     entries = None
     if len(parts) == 1 and isinstance(parts[0], Affine | Power):
         entries = parts[0].entries
     return Residual(value, mean, spread, isinstance(child.op, MvNormalRV), entries)
-
-
-def _names(thetas: Sequence[TensorVariable]) -> str:
-    return " and ".join(str(theta.name) for theta in thetas)
 
 
 def entrywise_normal(residuals: Sequence[Residual], theta: TensorVariable) -> list[TensorVariable]:
@@ -107,12 +100,8 @@ def entrywise_normal(residuals: Sequence[Residual], theta: TensorVariable) -> li
         at_zero = residual.at({theta: zero})
         # Parts apart: the difference of large values would lose digits of a small slope.
         parts = [residual.value, residual.mean]
-        of_value, of_mean = (
-            b - a
-            for a, b in zip(
-                rebuild(parts, {theta: zero}), rebuild(parts, {theta: one}), strict=True
-            )
-        )
+        at_ends = (rebuild(parts, {theta: end}) for end in (zero, one))
+        of_value, of_mean = (b - a for a, b in zip(*at_ends, strict=True))
         shape = pt.broadcast_shape(at_zero, residual.spread)
         slope = pt.broadcast_to((of_value - of_mean) / residual.spread, shape)
         rest = pt.broadcast_to(at_zero / residual.spread, shape)
@@ -123,7 +112,7 @@ def entrywise_normal(residuals: Sequence[Residual], theta: TensorVariable) -> li
 
 
 def joint_normal(
-    residuals: Sequence[Residual], thetas: Sequence[TensorVariable], shapes: Sequence[Sequence[int]]
+    residuals: Sequence[Residual], thetas: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
     """Put all residuals, as functions of all parameters together, in units of their sd.
 
@@ -131,17 +120,13 @@ def joint_normal(
     that all densities together are exp(-|r + J' theta|^2 / 2), with theta the parameters flattened,
     one after the other.
     """
-    sizes = [int(np.prod(shape)) for shape in shapes]
-    dim = sum(sizes)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
-    eye = np.eye(dim)
-    zeros: dict[Variable, Variable] = {
-        x: pt.zeros(shape) for x, shape in zip(thetas, shapes, strict=True)
-    }
+    ends = np.cumsum([prod(x.type.shape) for x in thetas])
+    dim = ends[-1]
+    zeros: dict[Variable, Variable] = {x: pt.zeros(x.type.shape) for x in thetas}
     # One unit vector of all parameters for each step along the new first axis.
     units: dict[Variable, Variable] = {
-        x: pt.constant(eye[:, a:b].reshape((dim, *shape)))
-        for x, shape, a, b in zip(thetas, shapes, starts[:-1], starts[1:], strict=True)
+        x: pt.constant(axes.reshape((dim, *x.type.shape)))
+        for x, axes in zip(thetas, np.split(np.eye(dim), ends[:-1], axis=1), strict=True)
     }
     designs, rests = [], []
     for residual in residuals:

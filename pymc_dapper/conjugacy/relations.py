@@ -178,18 +178,11 @@ def _check_indices(node: Apply, relations: Sequence[Relation]) -> None:
         raise neither(node, "uses it as an index or a shape")
 
 
-def affine(node: Apply, relations: Sequence[Relation]) -> list[Affine | Independent]:
+def affine(node: Apply, relations: Sequence[Relation]) -> list[Relation]:
     """Check that all inputs are at most affine; widen powers of 1 to that."""
-    widened: list[Affine | Independent] = []
-    for relation in relations:
-        if isinstance(relation, Power):
-            if relation.exponent != 1:
-                raise neither(node, f"acts on its power {relation.exponent:g}, which isn't linear")
-            widened.append(Affine(relation.entries))
-        else:
-            assert isinstance(relation, Affine | Independent)
-            widened.append(relation)
-    return widened
+    for power in (x for x in relations if isinstance(x, Power) and x.exponent != 1):
+        raise neither(node, f"acts on its power {power.exponent:g}, which isn't linear")
+    return [Affine(x.entries) if isinstance(x, Power) else x for x in relations]
 
 
 def _one_dependent(node: Apply, relations: Sequence[Relation]) -> int:
@@ -220,9 +213,7 @@ def follow_scalar(op: ScalarOp | None, node: Apply, relations: Sequence[Relation
         case ps.Abs() | ps.Sqrt() | ps.Sqr() | ps.Reciprocal():
             return _to_power(node, relations[0], POWERS[type(op)])
         case ps.Pow():
-            exponent = (
-                known_value(node.inputs[1]) if isinstance(relations[1], Independent) else None
-            )
+            exponent = known_value(node.inputs[1])
             if exponent is None or exponent.min() != exponent.max():
                 raise neither(node, "raises it to a power that isn't one constant number")
             return _to_power(node, relations[0], float(exponent.min()))
@@ -275,9 +266,7 @@ def _with_entries(
     return replace(relation, entries=change(relation.entries))
 
 
-def _common_entries(
-    node: Apply, relations: Sequence[Affine | Independent]
-) -> TensorVariable | None:
+def _common_entries(node: Apply, relations: Sequence[Relation]) -> TensorVariable | None:
     entries = [r.entries for r in relations if isinstance(r, Affine)]
     first = entries[0]
     if first is None or any(other is not first for other in entries):

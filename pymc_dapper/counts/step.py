@@ -205,9 +205,7 @@ class CountStep(Step):
         if moves is not None:
             real_numbers(moves, "moves")
         self._wanted = None if tree is None else flag(tree, "tree")
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+        model, options, point = self._init(vars, model, rng, blocked, compile_kwargs, initial_point)
         counts, parameters = self._moved, parameter_values(integrate, model)
         if parameters and not blocked:
             raise ValueError("blocked=False: parameters are marginalised above all counts at once")

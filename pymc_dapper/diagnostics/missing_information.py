@@ -151,10 +151,8 @@ def _value_points(draws: Any, model: Model) -> list[PointType]:
     compiled = model.compile_fn(values, inputs=naturals, on_unused_input="ignore", point_fn=False)
     stacked = [draws[rv.name].values for rv in model.free_RVs]
     names = [model.rvs_to_values[rv].name for rv in model.free_RVs]
-    return [
-        dict(zip(names, compiled(*(x[at] for x in stacked)), strict=True))
-        for at in np.ndindex(stacked[0].shape[:2])
-    ]
+    places = np.ndindex(stacked[0].shape[:2])
+    return [dict(zip(names, compiled(*(x[at] for x in stacked)), strict=True)) for at in places]
 
 
 def sweeps_between_draws(steps: Sequence[BlockedStep]) -> int:
@@ -179,11 +177,8 @@ def fractions(
         for _ in range(sweeps):
             moved, _ = step.step(moved)
         again.append(values(moved))
-    second = zip(*again, strict=True)
-    return {
-        name: _fraction(draws[name], np.array(each))
-        for name, each in zip(draws, second, strict=True)
-    }
+    pairs = zip(draws, zip(*again, strict=True), strict=True)
+    return {name: _fraction(draws[name], np.array(each)) for name, each in pairs}
 
 
 def _fraction(first: xr.DataArray, second: np.ndarray) -> xr.DataArray:

@@ -104,10 +104,8 @@ def gaussian_between(
     # Keep the branch that isn't chosen finite: its derivative is multiplied by zero.
     slope = pt.minimum(x * h, 1.0)
     curve = -0.5 * pt.sqr(pt.minimum(h, 0.25))
-    mean = sum(
-        weight * pt.cosh(slope * node) * pt.exp(curve * node**2)
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True)
-    )
+    rule = zip(_NODES, _WEIGHTS, strict=True)
+    mean = sum(weight * pt.cosh(slope * node) * pt.exp(curve * node**2) for node, weight in rule)
     by_density = pt.log(mean) - 0.5 * pt.sqr(x) - pt.log(sigma / width) - _LOG_ROOT_2_PI
     return pt.switch(narrow, by_density, by_tails)
 
@@ -185,10 +183,8 @@ def discrete_gaussian_range(first: TensorVariable, n: Any, sigma: TensorVariable
     nodes, weights = _nodes_of(n)
     slope = pt.minimum(x / sigma, 2.0 / n)
     curve = -0.5 * pt.sqr(1.0 / pt.maximum(sigma, 2.0 * n))
-    total = sum(
-        weight * pt.exp(-slope * node + curve * pt.sqr(node))
-        for node, weight in zip(nodes, weights, strict=True)
-    )
+    rule = zip(nodes, weights, strict=True)
+    total = sum(weight * pt.exp(-slope * node + curve * pt.sqr(node)) for node, weight in rule)
     by_density = pm.logp(DiscreteGaussian.dist(0, sigma), centre) + pt.log(total)
     return pt.switch(narrow, by_density, by_tails)
 
@@ -206,9 +202,7 @@ def _nodes_of(n: Any) -> tuple[list[Any], list[Any]]:
         return list(pt.constant(nodes)), list(pt.constant(weights))
     rules = np.array([integer_quadrature(k) for k in range(1, MOST_INTEGERS + 1)])
     chosen = pt.clip(n, 1, MOST_INTEGERS) - 1
-    nodes, weights = (
-        [pt.constant(rules[:, part, j])[chosen] for j in range(8)] for part in range(2)
-    )
+    nodes, weights = ([pt.constant(rules[:, k, j])[chosen] for j in range(8)] for k in range(2))
     return nodes, weights
 
 

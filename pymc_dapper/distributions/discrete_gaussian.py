@@ -301,10 +301,8 @@ def _tail_by_integrals(slope: TensorVariable, sigma: TensorVariable) -> TensorVa
     """Abel-Plana formula."""
     integral = math.sqrt(math.pi / 2) * sigma * pt.erfcx(slope * sigma * math.sqrt(0.5))
     h = 0.5 / pt.sqr(sigma)
-    waves = sum(
-        weight * pt.sin(slope * node) * pt.exp(h * node**2)
-        for node, weight in zip(PLANA_NODES, PLANA_WEIGHTS, strict=True)
-    )
+    rule = zip(PLANA_NODES, PLANA_WEIGHTS, strict=True)
+    waves = sum(weight * pt.sin(slope * node) * pt.exp(h * node**2) for node, weight in rule)
     return integral + 0.5 + waves
 
 

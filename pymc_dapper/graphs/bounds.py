@@ -146,11 +146,8 @@ def _union(bounds: Sequence[Bounds | None]) -> Bounds | None:
     known = [each for each in bounds if each is not None]
     if len(known) < len(bounds) or not known:
         return None
-    return Bounds(
-        min(each.low for each in known),
-        max(each.high for each in known),
-        all(each.finite for each in known),
-    )
+    low, high = min(each.low for each in known), max(each.high for each in known)
+    return Bounds(low, high, all(each.finite for each in known))
 
 
 def _of_scalars(op: ps.ScalarOp, inputs: Sequence[Bounds | None]) -> Bounds | None:

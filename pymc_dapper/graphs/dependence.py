@@ -19,11 +19,8 @@ def dependent_factors(
     """
     variables = [*model.basic_RVs, *model.potentials]
     factors = log_densities(model, variables, jacobian=jacobian)
-    return {
-        variable.name: factor
-        for variable, factor in zip(variables, factors, strict=True)
-        if not set(values).isdisjoint(ancestors([factor]))
-    }
+    pairs = zip(variables, factors, strict=True)
+    return {x.name: f for x, f in pairs if not set(values).isdisjoint(ancestors([f]))}
 
 
 def answers_of_records(model: Model) -> list[TensorVariable]:

@@ -138,10 +138,8 @@ def choose_rows(
     which: np.ndarray, yes: Sequence[np.ndarray], no: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
     """Combine two states: the rows of chosen records from one, all other rows from the other."""
-    return [
-        np.where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b)
-        for a, b in zip(yes, no, strict=True)
-    ]
+    pairs = zip(yes, no, strict=True)
+    return [np.where(which.reshape((-1,) + (1,) * (a.ndim - 1)), a, b) for a, b in pairs]
 
 
 def rounding(records: Sequence[Variable], graphs: Sequence[Variable]) -> float:

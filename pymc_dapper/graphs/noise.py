@@ -132,9 +132,8 @@ def check_sources(graphs: Sequence[Variable], names: Sequence[str]) -> None:
     are refused, such as a loop that draws.
     """
     for node in io_toposort([], list(graphs)):
-        if any(
-            isinstance(x, SharedVariable) and x.type == random_generator_type for x in node.inputs
-        ):
+        shared = [x for x in node.inputs if isinstance(x, SharedVariable)]
+        if any(x.type == random_generator_type for x in shared):
             listed = ", ".join(f"'{name}'" for name in names)
             raise ReadingError(
                 f"the prior of the records {listed} is drawn in a loop (operation "

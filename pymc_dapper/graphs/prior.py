@@ -116,6 +116,5 @@ def choose(
     chosen: TensorVariable, new: Sequence[TensorVariable], old: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
     """Take new values for chosen records and old values for the others."""
-    return [
-        pt.switch(as_rows(chosen, b), b, a).astype(a.dtype) for a, b in zip(old, new, strict=True)
-    ]
+    pairs = zip(old, new, strict=True)
+    return [pt.switch(as_rows(chosen, b), b, a).astype(a.dtype) for a, b in pairs]

@@ -128,9 +128,8 @@ class BoundaryStep(Step):
             if self._move is None:
                 self._compile_in_chain(self._compile, own_mode=bool(self._options))
             n_drawn = self._reading.people.n_records * len(self._reading.rvs) * bool(self.redraws)
-            *values, outcome, redrawn = self._move(
-                self.rng, self.widths, n_drawn, *self._given(point)
-            )
+            given = self._given(point)
+            *values, outcome, redrawn = self._move(self.rng, self.widths, n_drawn, *given)
             made = outcome, redrawn
             point = {**point, **dict(zip(self._names, values, strict=True))}
             if tuning:

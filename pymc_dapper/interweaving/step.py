@@ -182,9 +182,7 @@ class InterweaveStep(Step):
     ):
         self.moves = None if moves is None else whole_number(moves, "moves", at_least=0)
         self.when_needed = flag(when_needed, "when_needed") and moves is None
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+        model, options, point = self._init(vars, model, rng, blocked, compile_kwargs, initial_point)
         followers = []
         if records is not None:
             given = "InterweaveStep was given as records"

@@ -127,9 +127,7 @@ class MarginalisedStep(Step):
         nuts: Mapping[str, Any] | None = None,
     ):
         nuts = options_of(nuts, "nuts")
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+        model, options, point = self._init(vars, model, rng, blocked, compile_kwargs, initial_point)
         if not blocked:
             raise ValueError("blocked=False: the parameters are moved together, with the counts")
         check_given(counts, "MarginalisedStep was given as counts", "the marginalised counts")

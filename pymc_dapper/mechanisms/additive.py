@@ -23,12 +23,7 @@ from pymc_dapper.budget import ZCDP, ApproxDP, PureDP
 from pymc_dapper.distributions import DiscreteGaussian, DiscreteLaplace, _rounded
 from pymc_dapper.mechanisms.arguments import labelled_axes
 from pymc_dapper.mechanisms.base import MAX_RELEASE, as_tensor, positive, whole_release
-from pymc_dapper.mechanisms.groups import (
-    SensitivityLike,
-    by_group,
-    largest_loss,
-    with_neighbours,
-)
+from pymc_dapper.mechanisms.groups import SensitivityLike, by_group, largest_loss, with_neighbours
 from pymc_dapper.mechanisms.published import PublishedByRules
 from pymc_dapper.mechanisms.rules import SUPPRESSED, Publication, Ranges
 from pymc_dapper.mechanisms.spans import End, Span, Value, both, either, no, one_of

@@ -198,9 +198,8 @@ def in_order_of(name: str, model: Model, statistic: Any, released: Any, dims: Di
         )
     same = set(own) == set(wanted)
     turned = tuple(own) != tuple(wanted)
-    if (has_named_dims(statistic) and not same) or (
-        isinstance(released, Variable) and same and turned
-    ):
+    must_agree = isinstance(released, Variable)
+    if (has_named_dims(statistic) and not same) or (must_agree and same and turned):
         raise ValueError(
             f"'{name}': the release has dims {tuple(own)}, where the statistic has {tuple(wanted)}"
         )

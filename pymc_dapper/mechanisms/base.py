@@ -480,9 +480,8 @@ def _by_budget(mechanism: type) -> str:
     calibrate = getattr(mechanism, "calibrate", None)
     if calibrate is None:
         return ""
-    budget, *others = (
-        x for x in inspect.signature(calibrate).parameters.values() if x.default is x.empty
-    )
+    known = inspect.signature(calibrate).parameters.values()
+    budget, *others = (x for x in known if x.default is x.empty)
     needed = [f"{x.name}=..." for x in others if x.kind is not x.VAR_KEYWORD]
     return (
         f" To choose the noise by a privacy budget, such as pmd.PureDP(1) or pmd.ZCDP(0.5), write "

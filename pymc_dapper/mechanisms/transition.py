@@ -54,12 +54,7 @@ class TransitionMechanism(PerturbedCounts):
     repeats: int | None = None
 
     @classmethod
-    def from_function(
-        cls,
-        law: Callable[[int], Mapping[int, float]],
-        *,
-        largest: int,
-    ) -> Self:
+    def from_function(cls, law: Callable[[int], Mapping[int, float]], *, largest: int) -> Self:
         """Make the mechanism from a function of the true count.
 
         Parameters

@@ -1,7 +1,11 @@
 """Which statistics hold fractions; discrete noise is added to whole numbers only."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytensor.scalar as ps
 from pytensor.graph import Variable
+from pytensor.graph.traversal import walk
 from pytensor.tensor.basic import Join, MakeVector
 from pytensor.tensor.elemwise import CAReduce, DimShuffle, Elemwise
 from pytensor.tensor.random.op import RandomVariable
@@ -9,8 +13,10 @@ from pytensor.tensor.reshape import JoinDims
 from pytensor.tensor.shape import Reshape, SpecifyShape
 from pytensor.tensor.subtensor import Subtensor
 
-_KEEPS_FRACTIONS = (ps.Add, ps.Sub, ps.Neg, ps.Abs, ps.Clip, ps.Identity)
-_KEEPS_ENTRIES = (DimShuffle, Join, JoinDims, MakeVector, Reshape, SpecifyShape, Subtensor)
+_KEEP_FRACTIONS = (
+    *(ps.Add, ps.Sub, ps.Neg, ps.Abs, ps.Clip, ps.Identity),
+    *(DimShuffle, Join, JoinDims, MakeVector, Reshape, SpecifyShape, Subtensor),
+)
 
 
 def refuse_fractions(statistic: Variable, rule: str) -> None:
@@ -29,19 +35,18 @@ def has_fractions(statistic: Variable) -> bool:
 
     False also if that isn't known: floats may hold counts.
     """
-    pending, seen = [statistic], set()
-    while pending:
-        x = pending.pop()
-        node = x.owner
-        if x in seen or node is None or not str(getattr(x.type, "dtype", "")).startswith("float"):
-            continue
-        seen.add(x)
-        op = node.op
-        if isinstance(op, RandomVariable):
-            return True
-        scalar_op = op.scalar_op if isinstance(op, Elemwise | CAReduce) else None
-        if isinstance(scalar_op, ps.TrueDiv):
-            return True
-        if isinstance(scalar_op, _KEEPS_FRACTIONS) or isinstance(op, _KEEPS_ENTRIES):
-            pending.extend(node.inputs)
-    return False
+    made_by = map(_op_of, walk([statistic], _parts))
+    return any(isinstance(op, RandomVariable | ps.TrueDiv) for op in made_by)
+
+
+def _parts(x: Variable) -> Sequence[Variable]:
+    """Return the variables whose fractions a variable has."""
+    return x.owner.inputs if isinstance(_op_of(x), _KEEP_FRACTIONS) else ()
+
+
+def _op_of(x: Variable) -> Any:
+    """Return the operation behind floats, or what it does to each entry; None of others."""
+    if x.owner is None or not str(getattr(x.type, "dtype", "")).startswith("float"):
+        return None
+    op = x.owner.op
+    return op.scalar_op if isinstance(op, Elemwise | CAReduce) else op

@@ -87,6 +87,4 @@ def effects(
 ) -> list[tuple[str, ...]]:
     """Say which columns before it have a joint effect on a column: the most that were released."""
     together = {tuple(x for x in before if x in table) for table in released if column in table}
-    return sorted(
-        given for given in together if given and not any(set(given) < set(x) for x in together)
-    )
+    return sorted(x for x in together if x and not any(set(x) < set(y) for y in together))

@@ -160,9 +160,8 @@ def within() -> Any:
 
 
 def _slice(code: Code, entry: slice, length: Length) -> tuple[Length, Callable[[Term], Term]]:
-    ends: list[Any] = [
-        None if x is None else number(x) for x in (entry.start, entry.stop, entry.step)
-    ]
+    given = (entry.start, entry.stop, entry.step)
+    ends: list[Any] = [None if x is None else number(x) for x in given]
     start, stop, step = ends
     step = 1 if step is None else step
     if not isinstance(step, int) or step == 0:

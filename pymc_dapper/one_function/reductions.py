@@ -73,10 +73,8 @@ def _reduce(op: CAReduce, node: Apply, code: Code, inputs: list[Value]) -> Value
             total = code.new_name("s")
             code.add(f"{total} = {start}")
             with loops(code, [1 if k in kept else n for k, n in enumerate(x.shape)]) as inner:
-                own = [
-                    b if k not in kept else a
-                    for k, (a, b) in enumerate(zip(outer, inner, strict=True))
-                ]
+                pairs = enumerate(zip(outer, inner, strict=True))
+                own = [b if k not in kept else a for k, (a, b) in pairs]
                 code.add(update(total, x.entry(own)))
             code.add(f"{place(name, [outer[k] for k in kept])} = {total}")
     else:

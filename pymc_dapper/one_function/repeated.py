@@ -182,9 +182,8 @@ def _common_type(x: Alike) -> Any:
 
 
 def _is_number(x: Variable) -> bool:
-    return (
-        isinstance(x.type, DenseTensorType | ScalarType) and np.dtype(x.type.dtype).kind in "biuf"
-    )
+    known = isinstance(x.type, DenseTensorType | ScalarType)
+    return known and np.dtype(x.type.dtype).kind in "biuf"
 
 
 class _Order:

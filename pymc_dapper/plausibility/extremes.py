@@ -39,18 +39,14 @@ def at_extremes(
     draw = drawing(view.model, [*rvs, *probabilities])
     draws = [draw(each) for each in rng.spawn(DRAWS)]
     n = len(rvs)
-    each = [
-        _extremes(rv, state, np.array([x[n + k] for x in draws]))
-        for k, (rv, state) in enumerate(zip(rvs, draws[0][:n], strict=True))
-    ]
+    drawn = enumerate(zip(rvs, draws[0][:n], strict=True))
+    each = [_extremes(rv, x, np.array([y[n + k] for y in draws])) for k, (rv, x) in drawn]
     if not 0 < prod(len(x) for x in each) <= MOST_EXTREMES:
         return []
     given = [rv.type() for rv in rvs]
     evaluate = drawing(view.model, rebuild([statistic], dict(zip(rvs, given, strict=True))), given)
-    return [
-        np.asarray(evaluate(one, *state)[0], dtype=np.float64)
-        for one, state in zip(rng.spawn(MOST_EXTREMES), product(*each), strict=False)
-    ]
+    states = zip(rng.spawn(MOST_EXTREMES), product(*each), strict=False)
+    return [np.asarray(evaluate(one, *state)[0], dtype=np.float64) for one, state in states]
 
 
 def _probabilities(rv: TensorVariable) -> TensorVariable:

@@ -27,11 +27,7 @@ from pymc_dapper.records.compiled.start import RecordStart
 from pymc_dapper.records.compiled.sweep import AS_DRAWN, NEVER, CompiledSweep, compile_sweep
 from pymc_dapper.records.long_memory import SHORTEST_CHAIN, LongMemory, looks
 from pymc_dapper.records.never_moved import NeverMoved
-from pymc_dapper.records.reading.description import (
-    describe_reading,
-    of_people,
-    summarise_reading,
-)
+from pymc_dapper.records.reading.description import describe_reading, of_people, summarise_reading
 from pymc_dapper.records.reading.exchange_groups import read_exchange
 from pymc_dapper.records.reading.local import read_local
 from pymc_dapper.records.reading.model import read_model
@@ -204,9 +200,7 @@ class DapperStep(Step):
         self.max_start_sweeps = whole_number(max_start_sweeps, "max_start_sweeps", at_least=1)
         self.track_records = flag(track_records, "track_records")
         flag(allow_full_evaluation, "allow_full_evaluation")
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+        model, options, point = self._init(vars, model, rng, blocked, compile_kwargs, initial_point)
         reading = self._reading or read_model(model, self._moved, point)
         refusals.check_full_evaluation(reading, reading.evaluated_whole, allow_full_evaluation)
         self._stage("Checking")

@@ -53,8 +53,7 @@ def invert_cdf(
     def solve(probability: float) -> float:
         return root(lambda x: cdf(x) - probability, low, high, xtol=1e-300)
 
-    roots = [solve(float(probability)) for probability in probabilities.ravel()]
-    return np.array(roots).reshape(probabilities.shape)
+    return np.vectorize(solve, otypes=[float])(probabilities)
 
 
 MAX_TERMS = 1_000_000
@@ -95,9 +94,8 @@ class InvertedLaw:
 
     def _series(self, x: ArrayLike, weights: np.ndarray) -> np.ndarray:
         """Sum of ``weights * exp(-i t x)`` over t, at each x."""
-        points = np.asarray(x, dtype=float)
-        sums = [weights @ np.exp(-1j * self.t * point) for point in points.ravel()]
-        return np.array(sums, dtype=complex).reshape(points.shape)
+        each = np.vectorize(lambda point: weights @ np.exp(-1j * self.t * point), otypes=[complex])
+        return each(np.asarray(x, dtype=float))
 
 
 def invert(
@@ -163,20 +161,17 @@ class LogContrast:
         self.coefficients = coefficients
         self._split = split
         self._shapes = [a + n for a, n in zip(alpha, split.supports, strict=True)]
-        self.mean, between = split.moments_of_sum(
-            [c * digamma(a) for c, a in zip(coefficients, self._shapes, strict=True)]
-        )
-        within = sum(
-            c**2 * float(pmf @ polygamma(1, a))
-            for c, a, pmf in zip(coefficients, self._shapes, split.pmfs, strict=True)
-        )
+        means = [c * digamma(a) for c, a in zip(coefficients, self._shapes, strict=True)]
+        self.mean, between = split.moments_of_sum(means)
+        parts = zip(coefficients, self._shapes, split.pmfs, strict=True)
+        within = sum(c**2 * float(pmf @ polygamma(1, a)) for c, a, pmf in parts)
         self.sd = float(np.sqrt(within + between))
 
     def characteristic_function(self, t: ArrayLike) -> np.ndarray:
         """``E[exp(i t L)]`` at real `t`, of the shape of `t`."""
-        points = np.asarray(t, dtype=float)
-        values = [self._split.mean_of_product(self._ratios(float(one))) for one in points.ravel()]
-        return np.array(values, dtype=complex).reshape(points.shape)
+        mean = self._split.mean_of_product
+        mean_at = np.vectorize(lambda t: mean(self._ratios(t)), otypes=[complex])
+        return mean_at(np.asarray(t, dtype=float))
 
     def cdf(self, x: ArrayLike) -> np.ndarray:
         """Distribution function at `x`, of the shape of `x`."""
@@ -203,10 +198,8 @@ class LogContrast:
 
     def _ratios(self, t: float) -> list[np.ndarray]:
         """``Gamma(a_k + i c_k t) / Gamma(a_k)`` for each count in each cell's support."""
-        return [
-            np.exp(loggamma(a + 1j * c * t) - gammaln(a))
-            for c, a in zip(self.coefficients, self._shapes, strict=True)
-        ]
+        pairs = zip(self.coefficients, self._shapes, strict=True)
+        return [np.exp(loggamma(a + 1j * c * t) - gammaln(a)) for c, a in pairs]
 
     def _envelope(self, t: float) -> tuple[float, float]:
         """Bound on the characteristic function at t, and the rate at which it falls from there."""

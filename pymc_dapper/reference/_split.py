@@ -137,11 +137,8 @@ def latent_split(log_weights: np.ndarray, pmf: np.ndarray) -> SplitLaw:
         kernels.append(BackwardKernel(log_probability, np.exp(log_probability), previous))
 
     kept = [row[c] for row, c in zip(pmf, counts, strict=True)]
-    return SplitLaw(
-        supports=tuple(counts),
-        pmfs=tuple(row / row.sum() for row in kept),
-        kernels=tuple(kernels),
-    )
+    pmfs = tuple(row / row.sum() for row in kept)
+    return SplitLaw(supports=tuple(counts), pmfs=pmfs, kernels=tuple(kernels))
 
 
 def known_split(counts: np.ndarray) -> SplitLaw:

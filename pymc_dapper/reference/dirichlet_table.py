@@ -125,11 +125,8 @@ class _DirichletMixture:
         """
         if not 0 <= index(k) < self.alpha.size:
             raise ValueError(f"k must be a cell from 0 to {self.alpha.size - 1}, got {k}.")
-        return BetaMixture(
-            weights=self._split.pmfs[k],
-            a=self.alpha[k] + self._split.supports[k],
-            concentration=self._concentration,
-        )
+        a = self.alpha[k] + self._split.supports[k]
+        return BetaMixture(weights=self._split.pmfs[k], a=a, concentration=self._concentration)
 
     def log_contrast(self, coefficients: ArrayLike) -> LogContrast:
         """Posterior law of ``sum_k coefficients[k] * log(p[k])``.

@@ -458,9 +458,8 @@ def _accept(log_weights: np.ndarray, log_uniform: np.ndarray, log_weight: float)
     accepted.
     """
     moves, at = [0], 0
-    for i, (proposed, threshold) in enumerate(
-        zip(log_weights.tolist(), log_uniform.tolist(), strict=True), start=1
-    ):
+    tried = zip(log_weights.tolist(), log_uniform.tolist(), strict=True)
+    for i, (proposed, threshold) in enumerate(tried, start=1):
         if threshold < proposed - log_weight:
             at, log_weight = i, proposed
         moves.append(at)

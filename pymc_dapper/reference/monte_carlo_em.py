@@ -514,9 +514,8 @@ def _newton(model: _Model, theta: np.ndarray, draws: int) -> tuple[np.ndarray, L
     """Move to the zero of the score, up to Monte Carlo error."""
     for _ in range(NEWTON_ROUNDS):
         sample = model.sample(theta, draws)
-        moments = louis(
-            sample.weights, model.score(theta, sample), model.hessian(theta, sample), sample.ess
-        )
+        score, hessian = model.score(theta, sample), model.hessian(theta, sample)
+        moments = louis(sample.weights, score, hessian, sample.ess)
         if not moments.regular:
             return theta, moments, NOT_REGULAR.format(theta)
         step = np.linalg.solve(moments.information, moments.score)

@@ -292,9 +292,7 @@ def _shape(
             f"'{name}': its shape must have a length for each of {', '.join(axes)}, got {lengths}"
         )
     factors = [] if query in ("total", "detailed") else query.split(" * ")
-    of = {
-        f: axis for axis, n in axes.items() for f in factors if classes_of(axis, f, n) is not None
-    }
+    of = {f: x for x, n in axes.items() for f in factors if classes_of(x, f, n) is not None}
     unknown = [factor for factor in factors if factor not in of]
     dims = []
     for (axis, n), length in zip(axes.items(), lengths, strict=True):

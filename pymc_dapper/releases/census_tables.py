@@ -91,10 +91,8 @@ def census_tables(
     """
     is_a(release, Release, "release must be what read_census returns")
     sizes = sizes_of(attributes)
-    totals = {
-        code: whole_number(total, f"exact[{code!r}]", at_least=0)
-        for code, total in options(exact, "exact").items()
-    }
+    given = options(exact, "exact").items()
+    totals = {code: whole_number(n, f"exact[{code!r}]", at_least=0) for code, n in given}
     above = {code: text(to, "parents") for code, to in options(parents, "parents").items()}
     by_query = {query.name: _classes(query, sizes) for query in release}
     values = {}

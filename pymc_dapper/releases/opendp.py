@@ -96,10 +96,8 @@ def read_opendp(
     groups = {name: values for name, values in table.items() if name not in names}
     labels = as_coords("the", coords)
     check_used(labels, groups, "the release isn't grouped by")
-    thresholds = [
-        None if each is None or each != each else float(each)
-        for each in summary.get("threshold", [None] * len(names))
-    ]
+    given = summary.get("threshold", [None] * len(names))
+    thresholds = [None if each is None or each != each else float(each) for each in given]
     by_count = next((k for k, each in enumerate(thresholds) if each is not None), None)
     if by_count is not None and (missing := [dim for dim in groups if dim not in labels]):
         raise ValueError(

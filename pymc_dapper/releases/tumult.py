@@ -73,10 +73,8 @@ def tumult_mechanisms(
         )
     asked = options(quantiles, "quantiles", "(quantile, low, high) by column")
     known(asked, columns, "quantiles: there is no column")
-    return {
-        name: _mechanism(name, each, asked.get(name))
-        for name, each in zip(columns, told, strict=True)
-    }
+    pairs = zip(columns, told, strict=True)
+    return {name: _mechanism(name, each, asked.get(name)) for name, each in pairs}
 
 
 def _mechanism(name: str, told: Any, asked: Any) -> Mechanism:

@@ -10,11 +10,7 @@ from pymc_dapper.budget.roots import root
 from pymc_dapper.checks import as_array, shown, whole_number
 from pymc_dapper.sensitivity import Neighbours, Sensitivities, for_either
 from pymc_dapper.statistics import arrays
-from pymc_dapper.statistics.statistic import (
-    Array,
-    Statistic,
-    column_sensitivities,
-)
+from pymc_dapper.statistics.statistic import Array, Statistic, column_sensitivities
 
 MAX_INTEGER, MAX_FLOAT = 2**62, Fraction(float(np.finfo(np.float64).max))
 
@@ -153,11 +149,8 @@ def _with_limits(
             f"lower must be less than upper, got {shown(low[()])} and {shown(high[()])}"
         )
     dtype = np.float64 if "f" in (low.dtype.kind, high.dtype.kind) else np.int64
-    return (
-        records,
-        np.broadcast_to(low, shape).astype(dtype),
-        np.broadcast_to(high, shape).astype(dtype),
-    )
+    low, high = (np.broadcast_to(x, shape).astype(dtype) for x in (low, high))
+    return records, low, high
 
 
 def _clamp(records: Array, low: np.ndarray, high: np.ndarray) -> Array:
@@ -166,10 +159,8 @@ def _clamp(records: Array, low: np.ndarray, high: np.ndarray) -> Array:
 
 def _fractions(low: np.ndarray, high: np.ndarray) -> list[tuple[Fraction, Fraction]]:
     """Limits of each column as exact fractions: floats would round their difference."""
-    return [
-        (Fraction(a), Fraction(b))
-        for a, b in zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
-    ]
+    ends = zip(np.atleast_1d(low).tolist(), np.atleast_1d(high).tolist(), strict=True)
+    return [(Fraction(a), Fraction(b)) for a, b in ends]
 
 
 def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) -> None:

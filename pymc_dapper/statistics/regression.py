@@ -90,10 +90,8 @@ def regression(
     raw = [outcome, *([covariates] if columns is None else [covariates[:, j] for j in range(p)])]
     module = arrays.module_of(outcome)
     # Vectors, not a matrix: PyTensor then makes one pass over the records for each.
-    scaled = [
-        (module.clip(x, a, b) - (a + b) / 2) / ((b - a) / 2)
-        for x, a, b in zip(raw, low, high, strict=True)
-    ]
+    with_limits = zip(raw, low, high, strict=True)
+    scaled = [(module.clip(x, a, b) - (a + b) / 2) / ((b - a) / 2) for x, a, b in with_limits]
     added = [scaled[t[0]] if len(t) == 1 else scaled[t[0]] * scaled[t[1]] for t in terms]
     value = module.stack(added, axis=1).sum(axis=0)
     return Statistic(value, sensitivity, arrays.n_records(outcome))

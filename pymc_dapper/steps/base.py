@@ -58,7 +58,7 @@ class Given:
 class Step(BlockedStep):
     """A step of this package, built from a reading of a model.
 
-    Its constructor begins with :meth:`_begin`, takes the reading from :meth:`of_reading` or reads
+    Its constructor begins with :meth:`_init`, takes the reading from :meth:`of_reading` or reads
     the model itself, and lists the other inputs of its compiled functions in ``_givens``. It makes
     all refusals before it ends with :meth:`_when_read`, which compiles. A chain begins with
     :meth:`_data_read` and :meth:`_start_chain`.
@@ -112,9 +112,7 @@ class Step(BlockedStep):
         compile_kwargs: dict[str, Any] | None = None,
         initial_point: PointType | None = None,
     ):
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+        model, options, point = self._init(vars, model, rng, blocked, compile_kwargs, initial_point)
         self._build(model, options, point)
 
     def _build(self, model: Model, options: dict[str, Any], point: PointType) -> None:
@@ -149,7 +147,7 @@ class Step(BlockedStep):
     _values = staticmethod(parameter_values)
     """Converts a user's variables to value variables."""
 
-    def _begin(
+    def _init(
         self,
         vars: Variable | Sequence[Variable],
         model: Model | None,
@@ -186,9 +184,8 @@ class Step(BlockedStep):
         """Add a statistic that only some steps of a class have."""
         self.stats_dtypes_shapes = {**self.stats_dtypes_shapes, name: (dtype, list(shape))}
         # PyMC's own backend makes arrays of a type; a shape can only be a part of it.
-        self.stats_dtypes = [
-            {**self.stats_dtypes[0], name: np.dtype((dtype, shape)) if shape else dtype}
-        ]
+        own = np.dtype((dtype, shape)) if shape else dtype
+        self.stats_dtypes = [{**self.stats_dtypes[0], name: own}]
 
     @property
     def transitions(self) -> Sequence[Transition]:

@@ -103,9 +103,7 @@ class FunctionStep(Step):
         function(draw, "draw", "draw(rng, point)")
         if blocked is not True:
             raise ValueError("FunctionStep draws all its variables together: blocked must be True")
-        model, options, point = self._begin(
-            vars, model, rng, blocked, compile_kwargs, initial_point
-        )
+        model, options, point = self._init(vars, model, rng, blocked, compile_kwargs, initial_point)
         self._draw = draw
         self._checked = _CheckedDraw(model, self._moved, options)
         self._givens = [self._checked.given]

@@ -100,11 +100,8 @@ def read_grid(grid: Any, replicates: int) -> Grid:
         coords = {**columns, **replicate}
         dims = {TABLE_DIM: len(rows), REPLICATE_DIM: replicates}
         places = [(k,) for k in range(len(rows))]
-    cells = tuple(
-        Cell(row, k, (*place, k))
-        for row, place in zip(rows, places, strict=True)
-        for k in range(replicates)
-    )
+    pairs = zip(rows, places, strict=True)
+    cells = tuple(Cell(row, k, (*at, k)) for row, at in pairs for k in range(replicates))
     return Grid(names, coords, dims, cells)
 
 

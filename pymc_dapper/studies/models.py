@@ -145,7 +145,6 @@ def _assign(model: Model, options: Mapping[str, Any]) -> list[BlockedStep]:
         options["nuts"] = {**options.get("nuts", {}), "target_accept": options.pop("target_accept")}
     if options.get("records") or options.get("counts") or records_seen(model):
         return assign_steps(model=model, progressbar=False, **options)
-    of_parameters = {
-        name: options[name] for name in ("conjugate", "nuts", "compile_kwargs") if name in options
-    }
+    wanted = ("conjugate", "nuts", "compile_kwargs")
+    of_parameters = {name: options[name] for name in wanted if name in options}
     return assign_parameter_steps([], model, **of_parameters)

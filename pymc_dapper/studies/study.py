@@ -284,9 +284,7 @@ def _tell_changes(store: Store, cells: Iterable[Cell], on_change: OnChange) -> N
 def _warn_of_missing(results: Mapping[Cell, CellResult]) -> None:
     listed = _not_done(Counter(result.status for result in results.values()))
     if listed:
-        example = next(
-            f"{cell}: {result.message}" for cell, result in results.items() if result.status != DONE
-        )
+        example = next(f"{cell}: {x.message}" for cell, x in results.items() if x.status != DONE)
         warnings.warn(
             f"of {len(results)} cells, {' and '.join(listed)}. The first: {example}. See 'status' "
             "and 'message' of the result",

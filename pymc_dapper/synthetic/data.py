@@ -130,10 +130,9 @@ def synthetic_data(
         columns = _new_people(model, _at_draws(posterior, at), found, rng)
     dims = _dims_of_categories(model, [rv for rv in found.records if rv.name not in given])
     given = {**{x: model.coords[dim] for x, dim in dims.items()}, **given}
-    columns_of = [
-        _columns(model, x, dims.get(x, x), columns[x].values[0], given.get(x)) for x in names
-    ]
-    labelled = {column: values for each in columns_of for column, values in each.items()}
+    labelled: dict[str, np.ndarray] = {}
+    for x in names:
+        labelled |= _columns(model, x, dims.get(x, x), columns[x].values[0], given.get(x))
     numbers = _numbers(posterior, found, n, n_draws, sets)
     return [_frame(labelled, k, repeats, number) for k, number in enumerate(numbers)]
 
@@ -250,6 +249,4 @@ def _columns(
 
 def _frame(columns: Mapping[str, np.ndarray], k: int, repeats: int, number: int) -> DataFrame:
     rows = slice(k * repeats, (k + 1) * repeats)
-    return DataFrame(
-        {name: np.concatenate(values[rows])[:number] for name, values in columns.items()}
-    )
+    return DataFrame({name: np.concatenate(x[rows])[:number] for name, x in columns.items()})

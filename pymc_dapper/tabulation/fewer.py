@@ -112,9 +112,8 @@ def with_few_records(model: pm.Model, n: int, chosen: np.ndarray) -> pm.Model:
     }
     variables = [*model.basic_RVs, *model.potentials, *model.deterministics, *values]
     variables += densities.values()
-    new: dict[Variable, Variable] = {
-        old: shorter.length(length) for old, length in view_of(model).dims.items()
-    }
+    dims = view_of(model).dims.items()
+    new: dict[Variable, Variable] = {old: shorter.length(length) for old, length in dims}
     few = pm.Model(model=None, check_bounds=model.check_bounds)
 
     def written(x: Variable) -> Variable:

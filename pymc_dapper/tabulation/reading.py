@@ -20,11 +20,7 @@ from pymc_dapper.graphs.checks import localise_checks
 from pymc_dapper.graphs.errors import NotAdditiveError, UnknownOperationError
 from pymc_dapper.graphs.known import known_value
 from pymc_dapper.graphs.loops import without_loops
-from pymc_dapper.graphs.rebuild import (
-    inline_symbolic_ops,
-    rebuild,
-    with_static_shape,
-)
+from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild, with_static_shape
 from pymc_dapper.graphs.support import bounds_by_support, largest_length
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.axis import depends_on_others
@@ -516,9 +512,8 @@ def _with_rows(reading: TableReading) -> TableReading:
         data = _data_of(reading, array)
         # Real-valued data may change; integer data determine the rows.
         changes = data is not None and values.dtype.kind == "f"
-        placeholder = (
-            array.type.clone(shape=at_rows.shape)(array.name) if changes else pt.constant(at_rows)
-        )
+        of_type = array.type.clone(shape=at_rows.shape)
+        placeholder = of_type(array.name) if changes else pt.constant(at_rows)
         public.append(PublicArray(array, axis, placeholder, of_rows, data if changes else None))
     return replace(reading, rows=rows, public=tuple(public))
 

@@ -98,9 +98,8 @@ class _Check:
         self._reading, old = reading, reading.model
         self._counts = counts_of(written)
         new_factors = [*written.free_RVs, *written.observed_RVs, *written.potentials]
-        same = [
-            x for x in new_factors if x.name in old.named_vars and x.name not in reading.answers
-        ]
+        kept = old.named_vars.keys() - reading.answers
+        same = [x for x in new_factors if x.name in kept]
         answers = [old[name] for name in reading.answers]
         names = {x.name for x in (*old.free_RVs, *old.observed_RVs, *old.potentials)}
         names -= {*(rv.name for rv in reading.rvs), *reading.answers, *(x.name for x in same)}

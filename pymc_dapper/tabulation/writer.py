@@ -77,10 +77,8 @@ def variables_maybe_invalid(reading: TableReading) -> list[str]:
             supports = [reading.supports[j] for j in given]
             # At each value, one term of a sum such as `a * x + b * (1 - x)` is zero.
             for values in cell_values(supports):
-                at = {
-                    reading.records[j]: Bounds(float(v), float(v))
-                    for j, v in zip(given, values, strict=True)
-                }
+                pairs = zip(given, values, strict=True)
+                at = {reading.records[j]: Bounds(float(v), float(v)) for j, v in pairs}
                 bounds = bounds_of(graph, {**known, **at})
                 if bounds is None or not 0 <= bounds.low <= bounds.high <= 1:
                     found.append(f"'{rv.name}'")
@@ -300,9 +298,8 @@ class _Writer:
     def _prior(self, k: int) -> TensorVariable:
         """Return the probabilities of a variable's values, given those that it is counted with."""
         reading = self._reading
-        return self._of_values(
-            reading.probabilities[k], reading.given[k], reading.shape_of([k])[1:]
-        )
+        given, shape = reading.given[k], reading.shape_of([k])[1:]
+        return self._of_values(reading.probabilities[k], given, shape)
 
     def _write_records(self, counted: bool) -> None:
         """Write the tables of counts, and the factors with a value for each record.

@@ -12,3 +12,8 @@ class Judge:
 
     def __call__(self, point):
         return float(self.function(point))
+
+
+def given_of(conditional):
+    """Value variables of the other variables that a conditional's graphs depend on."""
+    return conditional.view.values_in([*conditional.parameters, *conditional.to_values])

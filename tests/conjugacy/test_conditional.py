@@ -11,7 +11,7 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
 from tests.conjugacy.conjugate_models import FORMS
-from tests.conjugacy.judge import Judge
+from tests.conjugacy.judge import Judge, given_of
 from tests.long_cases import one_in_three
 
 
@@ -60,7 +60,7 @@ def test_ratios_of_the_conditional_are_the_models_own(name):
     judge, start = Judge(model), model.initial_point()
     for conditional in read_conditionals(model, variables):
         check_conditional(conditional, start)
-        given = [*conditional.given, *conditional.data.values()]
+        given = [*given_of(conditional), *conditional.data.values()]
         parameters = compile_in_python(model, given, conditional.parameters)
         to_values = compile_in_python(model, [*conditional.thetas, *given], conditional.to_values)
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
@@ -105,7 +105,7 @@ def test_a_step_computes_the_same_in_numba(name):
 
     rng = np.random.default_rng(5)
     for conditional in read_conditionals(model, variables):
-        given = [*conditional.given, *conditional.data.values()]
+        given = [*given_of(conditional), *conditional.data.values()]
         at = values_at(point, conditional)
         parameters = compile_in_python(model, given, conditional.parameters)(*at)
         thetas = conditional.split(conditional.family.draw(rng, *parameters))
@@ -121,7 +121,7 @@ def test_a_step_computes_the_same_in_numba(name):
 def values_at(point, conditional):
     """Values that the conditional depends on: other variables, and data."""
     return [
-        *(point[x.name] for x in conditional.given),
+        *(point[x.name] for x in given_of(conditional)),
         *(shared.get_value() for shared in conditional.data),
     ]
 
@@ -199,8 +199,8 @@ def parameters_at(model, point, *, present=False, names=PARAMETERS):
     for conditional in read_conditionals(model, [model[name] for name in names], of):
         if present:
             check_conditional(conditional, model.initial_point())
-        given = [np.asarray(point[x.name]) for x in conditional.given]
-        function = compile_in_python(model, conditional.given, conditional.parameters)
+        given = [np.asarray(point[x.name]) for x in given_of(conditional)]
+        function = compile_in_python(model, given_of(conditional), conditional.parameters)
         found["".join(rv.name for rv in conditional.rvs)] = function(*given)
     return found
 

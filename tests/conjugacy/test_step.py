@@ -16,7 +16,7 @@ from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.graphs.evaluation import compile_in_python
 from pymc_dapper.steps.building import building
 from tests.admissions_and_tiny import N_APPLICANTS, admissions_model
-from tests.conjugacy.judge import Judge
+from tests.conjugacy.judge import Judge, given_of
 from tests.evaluated_in_python import evaluated_in_python
 
 Y = np.array([0.3, -1.2, 0.8, 2.1])
@@ -171,9 +171,9 @@ def test_shared_data_are_read_again_when_a_chain_starts(model, step):
         other = {**after, "mu": after["mu"] + [0.0, 0.0, 1.0]}
         [of_mu] = [x for x in step._conditionals if x.rvs[0].name == "mu"]
         data = [shared.get_value() for shared in of_mu.data]
-        values = [after[x.name] for x in of_mu.given]
+        values = [after[x.name] for x in given_of(of_mu)]
         of_graph = compile_in_python(
-            model, [*of_mu.given, *of_mu.data.values()], list(of_mu.parameters)
+            model, [*given_of(of_mu), *of_mu.data.values()], list(of_mu.parameters)
         )
         parameters = of_graph(*values, *data)
         ours = [of_mu.family.log_density(x["mu"], *parameters) for x in (after, other)]
@@ -203,9 +203,9 @@ def test_each_block_is_drawn_once_given_those_before_it():
     for _ in range(2):
         new, _ = step.step(new)
         for conditional in step._conditionals:
-            at = [np.asarray(point[x.name]) for x in conditional.given]
+            at = [np.asarray(point[x.name]) for x in given_of(conditional)]
             parameters = compile_in_python(
-                model, list(conditional.given), list(conditional.parameters)
+                model, list(given_of(conditional)), list(conditional.parameters)
             )(*at)
             [theta] = conditional.split(conditional.family.draw(rng, *map(np.asarray, parameters)))
             [value] = conditional.values

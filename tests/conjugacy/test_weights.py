@@ -12,7 +12,7 @@ from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.conjugacy.weights import WEIGHTS, categories_of
 from pymc_dapper.graphs.errors import NotConjugateError
 from pymc_dapper.graphs.evaluation import compile_in_python
-from tests.conjugacy.judge import Judge
+from tests.conjugacy.judge import Judge, given_of
 from tests.evaluated_in_python import evaluated_in_python
 
 OBSERVED = np.array([0, 2, 1, 1, 0, 2, 2, 2])
@@ -66,8 +66,8 @@ def test_the_conditional_is_that_of_the_model(write):
         assert conditional.family is WEIGHTS
         assert all(categories_of(model, rv) == {x} for rv in conditional.rvs)
         names = [model.rvs_to_values[rv].name for rv in conditional.rvs]
-        given = [point[v.name] for v in conditional.given]
-        parameters = compile_in_python(model, conditional.given, conditional.parameters)(*given)
+        given = [point[v.name] for v in given_of(conditional)]
+        parameters = compile_in_python(model, given_of(conditional), conditional.parameters)(*given)
         found, expected = [], []
         for _ in range(2):
             drawn = rng.gamma(2.0, size=sum(map(np.prod, conditional.shapes)))

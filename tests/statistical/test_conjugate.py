@@ -23,6 +23,7 @@ from pymc_dapper.conjugacy import rules
 from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.names import family_name
 from pymc_dapper.conjugacy.step import ConjugateStep, _Draws
+from tests.conjugacy.judge import given_of
 from tests.evaluated_in_python import REWRITTEN
 from tests.long_cases import one_in_three
 from tests.quadrature import Tabulated, linear_gaussian, marginals, normals
@@ -284,7 +285,7 @@ def test_joint_normals_leave_the_joint_law_invariant():
         b = pm.Normal("b", 1, 1)
         pm.Normal("y", a[GROUP] + b * X, 0.7, shape=6)
     [conditional] = read_conditionals(model, [m, a, b])
-    given, outputs = list(conditional.given), list(conditional.parameters)
+    given, outputs = list(given_of(conditional)), list(conditional.parameters)
     parameters = pymc_compile(given, outputs, mode=REWRITTEN)
     at_data = [parameters(each) for each in y]
 

@@ -280,11 +280,10 @@ def _called(cg: Any, builder: Any, sig: Signature, args: Any) -> Any:
             passed += [array.data, array.nitems]
         else:
             passed.append(value)
-    kind = cg.call_conv.get_function_type(at.return_type, _flat(at.args))
+    of = _flat(at.args)
+    kind = cg.call_conv.get_function_type(at.return_type, of)
     function = builder.bitcast(args[0], kind.as_pointer())
-    status, result = cg.call_conv.call_function(
-        builder, function, at.return_type, _flat(at.args), passed
-    )
+    status, result = cg.call_conv.call_function(builder, function, at.return_type, of, passed)
     with cgutils.if_unlikely(builder, status.is_error):
         cg.call_conv.return_status_propagate(builder, status)
     return result

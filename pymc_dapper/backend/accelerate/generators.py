@@ -95,6 +95,7 @@ def _make_generator(context: Any, address: Any) -> Any:
 _generator_at: Any = intrinsic(_make_generator)
 
 
+@cfunc(types.void(types.uintp, types.intp, types.CPointer(types.float64)), cache=True)
 def _normals(address, n, out):  # type: ignore[no-untyped-def]
     rng = _generator_at(address)
     for i in range(n):
@@ -103,7 +104,4 @@ def _normals(address, n, out):  # type: ignore[no-untyped-def]
 
 NORMALS = f"pymc_dapper_normals_{sha256(Path(__file__).read_bytes()).hexdigest()}"
 """The symbol by which machine code refers to that function."""
-_kept = cfunc(types.void(types.uintp, types.intp, types.CPointer(types.float64)), cache=True)(
-    _normals
-)
-llvm.add_symbol(NORMALS, _kept.address)
+llvm.add_symbol(NORMALS, _normals.address)

@@ -131,13 +131,8 @@ def joint_directions(lines: Lines, joint: Joint, k: int, first: int) -> Directio
     """Return a set of joint directions, whose factor begins at ``first``."""
     chosen = joint.chosen[joint.starts[k] : joint.starts[k + 1]]
     factor = joint.factors[first : first + chosen.size**2]
-    return Directions(
-        lines.starts,
-        lines.cells,
-        lines.steps,
-        chosen,
-        factor.reshape(chosen.size, chosen.size),
-    )
+    square = factor.reshape(chosen.size, chosen.size)
+    return Directions(lines.starts, lines.cells, lines.steps, chosen, square)
 
 
 @njit

@@ -73,9 +73,8 @@ def _moves(moves: Moves) -> list[str]:
     lines = []
     if len(moves.single):
         lines.append(f"  {counted(len(moves.single), 'cell')}, each by itself")
-    pairs = sum(
-        int(n) * (len(cells) // 2) for n, cells in zip(moves.passes, moves.groups, strict=True)
-    )
+    exchanges = zip(moves.passes, moves.groups, strict=True)
+    pairs = sum(int(n) * (len(cells) // 2) for n, cells in exchanges)
     if pairs:
         groups = counted(len(moves.groups), "group")
         lines.append(f"  {pairs} exchanges between two cells, within {groups}")

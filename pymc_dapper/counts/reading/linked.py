@@ -60,9 +60,8 @@ class Linked:
             column, person = rng.choice(of_one), rng.integers(self.sizes)
             strides = self.strides[self.strides[:, column] > 0]
             cells = self.starts[self.strides[:, column] > 0] + strides @ person
-            others = cells + strides[:, column] * (
-                rng.integers(self.sizes[column]) - person[column]
-            )
+            move = rng.integers(self.sizes[column]) - person[column]
+            others = cells + strides[:, column] * move
             n_people = rng.integers(table[cells].min(), endpoint=True)
             table[cells] -= n_people
             table[others] += n_people

@@ -76,7 +76,7 @@ class CountReading(Reading):
     """Value variables of all other free variables that the graphs depend on."""
     frozen: dict[Variable, np.ndarray]
     """Data that determine the linear structure, with their values at the time."""
-    marginalised: tuple[Conditional, ...]
+    marginalised: tuple[Conditional, ...] = ()
     """Conditionals of the parameters that are marginalised."""
 
     @property
@@ -211,7 +211,6 @@ def read_factors(
         as_written=as_written,
         parameters=view.values_in(list(as_written.values()), but=counts),
         frozen={shared: walk.frozen[x] for shared, x in data.items() if x in walk.frozen},
-        marginalised=(),
     )
 
 

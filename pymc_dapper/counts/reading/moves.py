@@ -268,12 +268,9 @@ def _kept_differences(
     columns = invariants.tocsc()
     found: dict[tuple[int, int], dict[int, int]] = {}
     for matrix in statistics:
-        matrix = matrix.tocsr()
-        for k in np.flatnonzero(np.diff(matrix.indptr) == 2):
-            at = slice(matrix.indptr[k], matrix.indptr[k + 1])
-            a, b = (int(cell) for cell in np.sort(matrix.indices[at]))
-            kept = matrix.data[at].sum() == 0 and abs(columns[:, [a, b]]).sum() == 0
-            if kept:
+        for cells, steps in rows_of(matrix[np.diff(matrix.indptr) == 2]):
+            if steps.sum() == 0 and abs(columns[:, cells]).sum() == 0:
+                a, b = cells.tolist()
                 found[a, b] = {a: 1, b: 1}
     return list(found.values())
 
@@ -443,9 +440,8 @@ def _margins(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if not full or shape[0] * shape[1] != len(row):
         return None
     # The equations must determine both margins.
-    margins = np.vstack(
-        [np.equal.outer(np.arange(n), at) for n, at in zip(shape, places, strict=True)]
-    )
+    pairs = zip(shape, places, strict=True)
+    margins = np.vstack([np.equal.outer(np.arange(n), at) for n, at in pairs])
     rank = np.linalg.matrix_rank(matrix)
     both = np.linalg.matrix_rank(np.vstack([matrix, margins]))
     return (row, column) if rank == both == shape[0] + shape[1] - 1 else None

@@ -12,6 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from pymc_dapper.counts.reading.model import CountReading
+from pymc_dapper.graphs.terms.of_sums import rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +76,11 @@ def read_tree(reading: CountReading) -> TreeReading | str:
 
 def _sums(name: str, matrix: sparse.csr_array, first_term: int | None) -> Iterator[_Sum]:
     """Yield the sums in the rows of a matrix; weight 0 if cells have different weights."""
-    for row, (start, stop) in enumerate(zip(matrix.indptr[:-1], matrix.indptr[1:], strict=True)):
-        weights, cells = matrix.data[start:stop], matrix.indices[start:stop]
-        cells, weights = cells[weights != 0], weights[weights != 0]
+    for row, (cells, weights) in enumerate(rows_of(matrix)):
         if len(cells):
             weight = weights[0] if np.all(weights == weights[0]) else 0.0
             term = -1 if first_term is None else first_term + row
-            yield _Sum(name, cells.astype(np.int64), float(weight), term)
+            yield _Sum(name, cells, float(weight), term)
 
 
 def _tree(sums: Sequence[_Sum], leaves: np.ndarray, n_cells: int) -> TreeReading | str:

@@ -221,13 +221,7 @@ class Forest:
         If the parents run in a circle.
     """
 
-    def __init__(
-        self,
-        parent: np.ndarray,
-        releases: Releases,
-        prior: Prior,
-        most: int = SUBTREE,
-    ):
+    def __init__(self, parent: np.ndarray, releases: Releases, prior: Prior, most: int = SUBTREE):
         left, right, self.origin = compiled.in_post_order(parent)
         named = self.origin >= 0
         if named.sum() < parent.size:
@@ -289,9 +283,8 @@ class Forest:
     def solve_with(self, drop: float, executor: Executor | None = None) -> Solved | int:
         """Pass messages up in given windows; return a node at which no count is possible."""
         roots: list[Root] = []
-        for k, root in enumerate(
-            in_order(executor, to_root, ((part, drop) for part in self._parts()))
-        ):
+        tasks = ((part, drop) for part in self._parts())
+        for k, root in enumerate(in_order(executor, to_root, tasks)):
             if root.impossible >= 0:
                 return self._name(int(self._starts[k]) + root.impossible)
             roots.append(root)
@@ -429,10 +422,8 @@ class Forest:
         numbers, counts, roots = self.draw_above(solved, draws, own, given)
         yield numbers, counts
         named = list(self._named())
-        of_parts = zip(self._parts(), roots, named, others, strict=True)
-        tasks = (
-            (part, solved.drop, root, chosen, rng) for part, root, (chosen, _), rng in of_parts
-        )
+        parts = zip(self._parts(), roots, named, others, strict=True)
+        tasks = ((part, solved.drop, root, chosen, rng) for part, root, (chosen, _), rng in parts)
         for (_, numbers), part in zip(named, in_order(executor, draws_of, tasks), strict=True):
             yield numbers, part
 

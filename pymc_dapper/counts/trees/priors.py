@@ -13,11 +13,7 @@ MOST_ENTRIES = 10**8
 """Most entries of all tables of a tree together."""
 
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray]
-NO_TABLES: Tables = (
-    np.zeros(1, dtype=np.int64),
-    np.zeros(0, dtype=np.int64),
-    np.zeros(0),
-)
+NO_TABLES: Tables = (np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 class Prior(NamedTuple):
@@ -133,7 +129,5 @@ def _tabulated(law: Any, parameters: np.ndarray, largest: np.ndarray) -> Prior:
             )
         rows.append(frozen.logpmf(np.arange(first, last + 1)))
         lowest.append(first)
-    zeros = np.zeros(len(which))
-    return Prior(
-        np.full(len(which), OF_TABLE), which.astype(np.float64), zeros, to_tables(rows, lowest)
-    )
+    kind, zeros = np.full(len(which), OF_TABLE), np.zeros(len(which))
+    return Prior(kind, which.astype(np.float64), zeros, to_tables(rows, lowest))

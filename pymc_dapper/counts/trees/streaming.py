@@ -20,12 +20,7 @@ from pymc_dapper.checks import pyarrow, random_generator, shown, whole_number
 from pymc_dapper.counts.trees import forest, weights
 from pymc_dapper.counts.trees.messages import DROP, TAIL_MASS
 from pymc_dapper.counts.trees.priors import NO_TABLES, Prior, read_prior
-from pymc_dapper.counts.trees.tree import (
-    CountTree,
-    check_executor,
-    read_quantiles,
-    read_releases,
-)
+from pymc_dapper.counts.trees.tree import CountTree, check_executor, read_quantiles, read_releases
 from pymc_dapper.runs import claim, whole
 
 IN_FILES = "a tree in files"
@@ -314,9 +309,7 @@ class Top:
         for k, name in enumerate(names):
             if not 0 <= parent[n + k] < n:
                 raise ValueError(f"{name}: the parent of its root isn't in {TOP}")
-        if np.any(parent[:n] >= n) or np.any(
-            np.bincount(parent[parent >= 0], minlength=n)[:n] == 0
-        ):
+        if np.any(parent[:n] >= n) or not np.bincount(parent[parent >= 0], minlength=n)[:n].all():
             raise ValueError(f"{TOP}: a node has no children, in it or in other files")
         releases = read_releases(
             nodes["released"],

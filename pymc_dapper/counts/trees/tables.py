@@ -177,9 +177,8 @@ def find_window(
                     break
             if mass > 0 and not looking:
                 log_mass, most = top + math.log(mass), max(log_beyond, top + math.log(mass))
-                log_beyond = most + math.log(
-                    math.exp(log_beyond - most) + math.exp(log_mass - most)
-                )
+                both = math.exp(log_beyond - most) + math.exp(log_mass - most)
+                log_beyond = most + math.log(both)
         edges[side] = edge
     return Window(peak, edges[0], edges[1], top, log_beyond, closed)
 

@@ -325,10 +325,7 @@ def read_releases(
     kinds[known & (scales == 0)] = weights.EXACT
     fractional = known & (values != np.round(values)) & np.isin(kinds, DISCRETE)
     for wrong, why in (
-        (
-            known & ~((scales >= 0) & (scales < np.inf)),
-            "has a scale that isn't a number from 0 on",
-        ),
+        (known & ~((scales >= 0) & (scales < np.inf)), "has a scale that isn't a number from 0 on"),
         (np.isinf(values), "has an infinite released value"),
         (
             fractional,

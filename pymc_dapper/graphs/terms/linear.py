@@ -176,10 +176,8 @@ def _indices(node: Apply, inputs: Sequence[Variable], known: Known) -> tuple | N
 
 def shapes_of_inputs(node: Apply, roles: Sequence[Role]) -> list[tuple]:
     """Return the shapes of a node's inputs, from their roles if their types lack them."""
-    return [
-        getattr(role, "shape", getattr(x.type, "shape", ()))
-        for x, role in zip(node.inputs, roles, strict=True)
-    ]
+    pairs = zip(node.inputs, roles, strict=True)
+    return [getattr(role, "shape", getattr(x.type, "shape", ())) for x, role in pairs]
 
 
 def joined(
@@ -202,10 +200,8 @@ def joined(
 
 def _offset(node: Apply, roles: Sequence[Role]) -> Variable:
     """Apply a linear operation to the offsets."""
-    inputs = [
-        role.offset if isinstance(role, Linear) else x
-        for x, role in zip(node.inputs, roles, strict=True)
-    ]
+    pairs = zip(node.inputs, roles, strict=True)
+    inputs = [role.offset if isinstance(role, Linear) else x for x, role in pairs]
     return with_inputs(node, inputs)[0]
 
 

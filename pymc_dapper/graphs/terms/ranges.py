@@ -92,10 +92,8 @@ class _OfTerms:
         self._constants = _numbers_in(constants)
 
     def __call__(self, given: Sequence[np.ndarray], present: np.ndarray) -> Range:
-        fixed = [
-            np.asarray(x).astype(dtype).reshape(-1, 1)
-            for x, dtype in zip(self._fixed(*given), self._types, strict=True)
-        ]
+        pairs = zip(self._fixed(*given), self._types, strict=True)
+        fixed = [np.asarray(x).astype(dtype).reshape(-1, 1) for x, dtype in pairs]
         n = len(present)
         low, high = np.full(n, np.inf), np.full(n, -np.inf)
 

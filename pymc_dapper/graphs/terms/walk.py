@@ -89,13 +89,7 @@ class CountWalk:
             roles = [self.role(variable) for variable in node.inputs]
             if all(isinstance(role, Fixed) for role in roles) or ops.only_measures(node):
                 continue
-            mixed = [role for role in roles if isinstance(role, Mixed)]
-            role = (
-                Mixed(mixed[0].reason, still_required(node, roles))
-                if mixed
-                else self._visit(node, roles)
-            )
-            self.roles.update(dict.fromkeys(node.outputs, role))
+            self.roles.update(dict.fromkeys(node.outputs, self._visit(node, roles)))
         return self.role(graph)
 
     def role(self, variable: Variable) -> Role:
@@ -116,6 +110,8 @@ class CountWalk:
         return value
 
     def _visit(self, node: Apply, roles: Sequence[Role]) -> Role:
+        for mixed in (role for role in roles if isinstance(role, Mixed)):
+            return Mixed(mixed.reason, still_required(node, roles))
         shape = self._shape(node, roles)
         if shape is None or len(node.outputs) > 1:
             return Mixed(_why_mixed(node, shape))
@@ -175,9 +171,8 @@ class CountWalk:
         return role or self._entrywise(node, roles, shape)
 
     def _entrywise(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Entrywise:
-        entries = [
-            self._entries(x, role, shape) for x, role in zip(node.inputs, roles, strict=True)
-        ]
+        pairs = zip(node.inputs, roles, strict=True)
+        entries = [self._entries(x, role, shape) for x, role in pairs]
         of_counts: dict[Variable, LinearEntries] = {}
         fixed: dict[Variable, TensorVariable] = {}
         for each in entries:
@@ -214,9 +209,7 @@ class CountWalk:
     ) -> Role | None:
         [x], [role] = node.inputs, roles
         by = REDUCTIONS.get(type(action.by))
-        if by is None:
-            return None
-        if by != "add" and x.type.dtype != "bool":
+        if by is None or (by != "add" and x.type.dtype != "bool"):
             return None
         inside = role.shape  # type: ignore[attr-defined]
         kept = [1 if axis in action.axes else length for axis, length in enumerate(inside)]
@@ -268,22 +261,20 @@ class CountWalk:
 
     def _sum(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         parts: list[Part] = []
-        dtype = node.outputs[0].type.dtype
+        dtype, scalar_op = node.outputs[0].type.dtype, ops.scalar_of(node)
+        minus = {ps.Neg: 0, ps.Sub: 1}.get(type(scalar_op))
         for k, (x, role) in enumerate(zip(node.inputs, roles, strict=True)):
             reduced = self._reduced(x, role, shape, "add")
             if reduced is None:
                 return None
-            minus = isinstance(ops.scalar_of(node), ps.Neg) or (
-                isinstance(ops.scalar_of(node), ps.Sub) and k == 1
-            )
-            parts += [_mapped(p, lambda f: -f.astype(dtype)) if minus else p for p in reduced.parts]
+            own = reduced.parts
+            parts += [_mapped(x, lambda f: -f.astype(dtype)) for x in own] if k == minus else own
         return Reduced(shape, "add", tuple(parts))
 
     def _scaled(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         of_counts = [k for k, role in enumerate(roles) if not isinstance(role, Fixed)]
-        if len(of_counts) != 1 or (
-            isinstance(ops.scalar_of(node), ps.TrueDiv) and of_counts != [0]
-        ):
+        divides = isinstance(ops.scalar_of(node), ps.TrueDiv)
+        if len(of_counts) != 1 or (divides and of_counts != [0]):
             return None
         [place] = of_counts
         reduced = self._reduced(node.inputs[place], roles[place], shape, "add")
@@ -318,9 +309,8 @@ class CountWalk:
         if node.outputs[0].type.dtype != "bool":
             return None
         by = REDUCTIONS[type(ops.scalar_of(node))]
-        joined = [
-            self._reduced(x, role, shape, by) for x, role in zip(node.inputs, roles, strict=True)
-        ]
+        pairs = zip(node.inputs, roles, strict=True)
+        joined = [self._reduced(x, role, shape, by) for x, role in pairs]
         if any(reduced is None for reduced in joined):
             return None
         return Reduced(shape, by, tuple(p for r in joined if r is not None for p in r.parts))
@@ -328,11 +318,8 @@ class CountWalk:
     def _inverted(self, role: Role) -> Reduced | None:
         if not isinstance(role, Reduced) or role.by == "add":
             return None
-        return Reduced(
-            role.shape,
-            "and" if role.by == "or" else "or",
-            tuple(_mapped(part, pt.invert, inverts=True) for part in role.parts),
-        )
+        parts = tuple(_mapped(part, pt.invert, inverts=True) for part in role.parts)
+        return Reduced(role.shape, "and" if role.by == "or" else "or", parts)
 
     def _switch(self, node: Apply, roles: Sequence[Role], shape: tuple[int, ...]) -> Reduced | None:
         """Choose between -inf and a sum, or by a condition that doesn't depend on the counts."""
@@ -357,9 +344,8 @@ class CountWalk:
         condition, *branches = node.inputs
         parts: list[Part] = []
         mask = shaped(condition, shape).ravel()
-        for use, branch, other, role in zip(
-            (True, False), branches, reversed(branches), roles[1:], strict=True
-        ):
+        cases = zip((True, False), branches, reversed(branches), roles[1:], strict=True)
+        for use, branch, other, role in cases:
             reduced = self._reduced(branch, role, shape, "add")
             if reduced is None:
                 return None
@@ -368,13 +354,12 @@ class CountWalk:
             instead = np.asarray(-np.inf if impossible else 0.0)
             for part in reduced.parts:
                 chosen = pt.scalar(dtype=condition.type.dtype)
-                f, requires = part.terms.function, part.terms.requires if impossible else ()
+                terms = part.terms
+                f, requires = terms.function, terms.requires if impossible else ()
                 function = pt.switch(chosen, f, instead) if use else pt.switch(chosen, instead, f)
-                fixed = {**part.terms.fixed, chosen: take_values(mask, part.targets)}
-                terms = Entrywise(
-                    part.terms.shape, function, part.terms.linear, fixed, requires=requires
-                )
-                parts.append(Part(terms, part.targets))
+                fixed = {**terms.fixed, chosen: take_values(mask, part.targets)}
+                new = Entrywise(terms.shape, function, terms.linear, fixed, requires=requires)
+                parts.append(Part(new, part.targets))
         return Reduced(shape, "add", tuple(parts))
 
     # Operations that move entries ---------------------------------------------------------------

@@ -87,23 +87,17 @@ def compile_boundaries(reading: TablesReading, options: dict[str, Any]) -> JitFu
     after, uniforms = drawn_noise("random", (n_uniforms(reading.tables, people.n_records),), rng)
     _, of_columns = Drawn(NOISE["random"])(after, n_drawn)
     constants = [pt.constant(np.asarray(x)) for x in (*reading.released, *reading.tables)]
-    flat = [
-        pt.concatenate([x.astype("float64").ravel() for x in each])
-        for each in (reading.probabilities, reading.concentrations)
-    ]
+    laws = (reading.probabilities, reading.concentrations)
+    flat = [pt.concatenate([x.astype("float64").ravel() for x in each]) for each in laws]
     of_people = indices(people.records, reading.low)
     p, moved, outcome, redrawn = BoundaryMoves(density.graph)(
         *constants, widths, of_people, *flat, uniforms, of_columns, *density.context
     )
-    records = [
-        (moved[:, k] + int(low)).astype(x.dtype)
-        for k, (x, low) in enumerate(zip(people.records, reading.low, strict=True))
-    ]
+    columns = enumerate(zip(people.records, reading.low, strict=True))
+    records = [(moved[:, k] + int(low)).astype(x.dtype) for k, (x, low) in columns]
     new = dict(zip(reading.thetas, split(p, [x.type.shape for x in reading.thetas]), strict=True))
-    values = [
-        value.astype(x.dtype)
-        for x, value in zip(reading.parameters, rebuild(reading.to_values, new), strict=True)
-    ]
+    pairs = zip(reading.parameters, rebuild(reading.to_values, new), strict=True)
+    values = [value.astype(x.dtype) for x, value in pairs]
     inputs = [*people.records, *reading.parameters, *reading.given, *reading.data.values()]
     outputs = [*records, *values, outcome, redrawn]
     return JitFunction([rng, widths, n_drawn, *inputs], outputs, reading.model, options)

@@ -62,10 +62,8 @@ def compile_moves(
 
     fractions = pt.vector("fractions", shape=(len(reading.numbers),), dtype="float64")
     logs = [pt.log(n + fractions[k])[None] for k, n in enumerate(reading.numbers)]
-    present = [
-        coordinates.of(x.astype("float64"), pt)
-        for coordinates, x in zip(reading.coordinates, reading.moving, strict=True)
-    ]
+    pairs = zip(reading.coordinates, reading.moving, strict=True)
+    present = [coordinates.of(x.astype("float64"), pt) for coordinates, x in pairs]
     start = pt.concatenate([*present, *logs])
     theta = start.type("theta")
     proposed = (*reading.proposed, *reading.proposed_numbers)

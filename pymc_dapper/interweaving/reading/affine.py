@@ -20,6 +20,7 @@ multigrid Monte Carlo for Bayesian computation", Biometrika 87).
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import islice
 
 import numpy as np
 import pytensor.tensor as pt
@@ -130,12 +131,10 @@ def _joined(
     columns: Sequence[TensorVariable], like: Sequence[TensorVariable]
 ) -> list[TensorVariable]:
     """Put columns together into variables of the same shapes as others."""
-    left, joined = list(columns), []
+    left, joined = iter(columns), []
     for x in like:
-        n = 1 if x.ndim == 1 else x.type.shape[1]
-        mine, left = left[:n], left[n:]
-        together = mine[0] if x.ndim == 1 else pt.stack(mine, axis=1)
-        joined.append(pt.specify_shape(together, x.type.shape))
+        mine = next(left) if x.ndim == 1 else pt.stack([*islice(left, x.type.shape[1])], axis=1)
+        joined.append(pt.specify_shape(mine, x.type.shape))
     return joined
 
 

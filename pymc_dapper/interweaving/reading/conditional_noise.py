@@ -28,7 +28,7 @@ from pytensor.tensor.random.basic import CauchyRV, LaplaceRV, LogisticRV, Normal
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.conjugacy.children import Child
-from pymc_dapper.conjugacy.gaussian import Residual, entrywise_normal, read_residuals
+from pymc_dapper.conjugacy.gaussian import Residual, entrywise_normal, read_residual
 from pymc_dapper.graphs.checks import valid_parameters
 from pymc_dapper.graphs.errors import NotConjugateError, ReadingError
 from pymc_dapper.graphs.rebuild import inline_symbolic_ops, rebuild
@@ -80,7 +80,7 @@ def _read(view: ModelView, rv: TensorVariable, value: TensorVariable) -> list[Re
         return []
     of_rv, *law = inline_symbolic_ops(view.at_values([rv, *op.dist_params(rv.owner)[-2:]]))
     try:
-        return read_residuals([Child(rv.name, pm.Normal.rv_op, of_rv, tuple(law))], [value])
+        return [read_residual(Child(rv.name, pm.Normal.rv_op, of_rv, tuple(law)), [value])]
     except NotConjugateError:
         return []
 

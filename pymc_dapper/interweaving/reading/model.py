@@ -105,9 +105,7 @@ def _read_moved(
         view.values[value]: pt.minimum(new_value, seen.room).astype(value.dtype)
         for (value, seen), new_value in zip(numbers.items(), proposed_numbers, strict=True)
     }
-    there = {
-        rv: new_numbers[view.values[value]] for value, seen in numbers.items() for rv in seen.rvs
-    }
+    there = {rv: new_numbers[view.values[x]] for x, seen in numbers.items() for rv in seen.rvs}
     written = _write_records(view, moved, new, there, {**laws, **sums})
     by_prior = [rv for rv in moved if rv not in laws and rv not in sums]
     log_density, factors = _without_priors(view, by_prior, new | new_numbers)

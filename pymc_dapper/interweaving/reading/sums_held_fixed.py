@@ -107,9 +107,8 @@ def _fits(x: TensorVariable, shape: Sequence[int | None]) -> bool:
     """Whether an array is one number, or broadcasts to the shape with as many axes."""
     if prod(n or 0 for n in x.type.shape) == 1:
         return True
-    return x.type.ndim == len(shape) and all(
-        n in (1, length) for n, length in zip(x.type.shape, shape, strict=True)
-    )
+    pairs = zip(x.type.shape, shape, strict=True)
+    return x.type.ndim == len(shape) and all(n in (1, length) for n, length in pairs)
 
 
 def _depends(x: TensorVariable, values: set[TensorVariable]) -> bool:

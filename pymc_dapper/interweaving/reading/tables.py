@@ -63,9 +63,8 @@ def read_tables(people: ModelReading, free: Sequence[TensorVariable]) -> TablesR
         return None
     found = [_table_of(rv, people.rvs) for rv in people.rvs]
     rvs = [table for table, _ in found if table is not None and table in free]
-    if len(set(rvs)) < len(people.rvs) or not all(
-        _is_own(people, *each) for each in zip(rvs, people.rvs, strict=True)
-    ):
+    pairs = zip(rvs, people.rvs, strict=True)
+    if len(set(rvs)) < len(people.rvs) or not all(_is_own(people, *each) for each in pairs):
         return None
     thetas = [pt.tensor(rv.name, dtype="float64", shape=view.shape(rv)) for rv in rvs]
     shapes = [theta.type.shape for theta in thetas]

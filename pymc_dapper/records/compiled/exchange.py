@@ -88,9 +88,8 @@ def exchange_graph(
     n_pairs, records = exchange.n_pairs, list(reading.records)
     proposed = [x.type(name=f"{x.name}_proposed") for x in records]
     order = pt.tensor("order", dtype="int64", shape=(reading.n_records,))
-    u, exponentials = (
-        pt.tensor(name, dtype="float64", shape=(n_pairs,)) for name in ("u", "exponentials")
-    )
+    names = ("u", "exponentials")
+    u, exponentials = (pt.tensor(name, dtype="float64", shape=(n_pairs,)) for name in names)
     first, second = order[0 : 2 * n_pairs : 2], order[1 : 2 * n_pairs : 2]
     change = exchange.propose(records, proposed, first, second, u)
     to_changed: dict[Variable, Variable] = dict(zip(records, change.records, strict=True))
@@ -101,10 +100,8 @@ def exchange_graph(
     log_removed, log_added = change.log_present, change.log_proposed
     of_records = before_and_after(separable(reading))
     if reading.separable_factors and not reading.proposes_conditionally:
-        log_removed, log_added = (
-            log + each[first] + each[second]
-            for log, each in zip((log_removed, log_added), of_records, strict=True)
-        )
+        pairs = zip((log_removed, log_added), of_records, strict=True)
+        log_removed, log_added = (log + each[first] + each[second] for log, each in pairs)
 
     mode = with_parameter_checks(mode, reading.model)
     if reading.full_factors:

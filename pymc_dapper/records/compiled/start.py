@@ -54,9 +54,8 @@ class RecordStart:
         self._n_sums = rows.type.shape[1]
         known = KnownTotals.of([], self._n_sums) if exchange is None else exchange.known
         self._tolerances = known.tolerances
-        self._matrix = sparse.vstack(
-            [sparse.csr_array(known.matrix.toarray()), *self._sums], format="csr"
-        )
+        equations = sparse.csr_array(known.matrix.toarray())
+        self._matrix = sparse.vstack([equations, *self._sums], format="csr")
         self._known = known.in_python(reading.model, reading.parameters)
         self._total = reading.in_python([rows.sum(axis=0)])
         self._propose = reading.proposing_in_python()
@@ -271,10 +270,8 @@ class _OfValues:
         free = [rng.permutation(np.flatnonzero(index == v))[wanted[v] :] for v in range(k)]
         more = np.maximum(wanted - counts, 0)
         index[np.concatenate(free)] = rng.permutation(np.repeat(np.arange(k), more))
-        found = [
-            column[index].astype(x.dtype).reshape(x.shape)
-            for x, column in zip(records, self._values.T, strict=True)
-        ]
+        columns = zip(records, self._values.T, strict=True)
+        found = [column[index].astype(x.dtype).reshape(x.shape) for x, column in columns]
         [log_density] = self._log_density(*found, *parameters)
         return found if np.isfinite(log_density) else None
 

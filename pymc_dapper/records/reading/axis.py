@@ -76,11 +76,7 @@ def _parameters(rv: TensorVariable) -> list[tuple[TensorVariable, int]]:
         core_ndims = [0] * len(parameters)
     else:
         parameters, core_ndims = op.dist_params(node), op.ndims_params
-    return [
-        (parameter, core_ndim)
-        for parameter, core_ndim in zip(parameters, core_ndims, strict=True)
-        if parameter.owner is not None
-    ]
+    return [(x, n) for x, n in zip(parameters, core_ndims, strict=True) if x.owner is not None]
 
 
 def depends_on_others(

@@ -140,9 +140,8 @@ def _sum(node: Apply, roles: Sequence[Role], axes: Sequence[int], new_sum: NewSu
     if role.axis not in axes:
         if any(c.type.shape[k] != 1 for c, _ in role.terms for k in axes):
             raise _no_polynomial(node)
-        terms = tuple(
-            (c.squeeze(axes), _broadcast_like(rows, x, axes).sum(axes)) for c, rows in role.terms
-        )
+        whole = ((c, _broadcast_like(rows, x, axes)) for c, rows in role.terms)
+        terms = tuple((c.squeeze(axes), rows.sum(axes)) for c, rows in whole)
         return Combination(role.axis - sum(k < role.axis for k in axes), terms), None
 
     others = [k for k in axes if k != role.axis]

@@ -12,11 +12,7 @@ from pytensor.tensor.variable import TensorVariable
 from pymc_dapper.graphs.naming import counted
 from pymc_dapper.graphs.rebuild import rebuild, with_inputs
 from pymc_dapper.html import aligned
-from pymc_dapper.records.reading.contributions import (
-    RowMaker,
-    RowsAtOnce,
-    RowsByBlock,
-)
+from pymc_dapper.records.reading.contributions import RowMaker, RowsAtOnce, RowsByBlock
 from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor
 from pymc_dapper.records.reading.model import ModelReading

@@ -205,10 +205,8 @@ class _Contributions:
         return (self.known.tolerances < smallest) & ~never
 
     def _all_at(self, value: Sequence[np.ndarray]) -> list[np.ndarray]:
-        return [
-            np.broadcast_to(np.asarray(v, dtype=x.dtype), x.type.shape)
-            for v, x in zip(value, self.reading.records, strict=True)
-        ]
+        pairs = zip(value, self.reading.records, strict=True)
+        return [np.broadcast_to(np.asarray(v, dtype=x.dtype), x.type.shape) for v, x in pairs]
 
 
 def _by_value(contributions: _Contributions, law: FiniteLaw) -> Exchange | None:

@@ -122,9 +122,8 @@ def read_factors(
     factors: list[Factor] = []
     sums: list[RecordSum] = []
     localised = localise_checks(without_loops(graphs), records)
-    for (name, wrapped), written, graph in zip(
-        log_densities.items(), graphs, localised, strict=True
-    ):
+    each = zip(log_densities.items(), graphs, localised, strict=True)
+    for (name, wrapped), written, graph in each:
         as_written = _total(written)
         walk = RecordWalk(records, known_sums=sums)
         try:

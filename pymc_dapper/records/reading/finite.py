@@ -178,10 +178,8 @@ class FiniteLaw:
 
     def at(self, index: TensorVariable, records: Sequence[TensorVariable]) -> list[TensorVariable]:
         """Look up the values with these numbers, in the types of the records."""
-        return [
-            pt.constant(column)[index].astype(x.dtype)
-            for x, column in zip(records, self.values.T, strict=True)
-        ]
+        columns = zip(records, self.values.T, strict=True)
+        return [pt.constant(column)[index].astype(x.dtype) for x, column in columns]
 
 
 def conditional_law(

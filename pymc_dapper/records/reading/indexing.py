@@ -78,9 +78,8 @@ def _fill_slice(op: IncSubtensor, node: Apply, roles: Sequence[Role]) -> Sequenc
     buffer_role, value_role = roles[:2]
     if isinstance(value_role, Rows):
         # Where the values' record axis lies in the buffer.
-        axes = [
-            k for k in range(buffer.type.ndim) if k >= len(indices) or isinstance(indices[k], slice)
-        ]
+        dropped = [k for k, index in enumerate(indices) if not isinstance(index, slice)]
+        axes = [k for k in range(buffer.type.ndim) if k not in dropped]
         axis = axes[value_role.axis - values.type.ndim]
         value_role = Rows(axis, value_role.records)
     rows = common_rows(node, [buffer_role, value_role])

@@ -53,7 +53,8 @@ def check_laws(
     on parameters are checked: otherwise the density decides nothing.
     """
     unknown = [rv for rv in reading.rvs if not draws_follow_density(rv.owner)]
-    moving = _parameters_of_prior(reading)
+    inputs = set(explicit_graph_inputs(list(reading.log_priors)))
+    moving = [x.name for x in reading.parameters if x in inputs]
     if not unknown or not moving or reading.proposes_conditionally:
         return
     rng = np.random.default_rng(0)
@@ -72,11 +73,6 @@ def check_laws(
                 if any(np.any(there[x] != point[x]) for x in moved):
                     laws.check(point, there, moved, names, each)
                     break
-
-
-def _parameters_of_prior(reading: ModelReading) -> list[str]:
-    inputs = set(explicit_graph_inputs(list(reading.log_priors)))
-    return [x.name for x in reading.parameters if x in inputs]
 
 
 def _is_mixture_with_points(

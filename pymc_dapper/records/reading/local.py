@@ -30,9 +30,5 @@ def read_local(reading: ModelReading) -> ModelReading | None:
         return None
     randomness, proposals = with_randomness(proposals)
     check_sources(proposals, reading.record_names)
-    return replace(
-        reading,
-        randomness=randomness,
-        proposals=tuple(proposals),
-        data={**reading.data, shared: reach},
-    )
+    data = {**reading.data, shared: reach}
+    return replace(reading, randomness=randomness, proposals=tuple(proposals), data=data)

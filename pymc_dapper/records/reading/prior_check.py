@@ -30,18 +30,14 @@ class PriorCheck:
         self._log_priors = reading.in_python(reading.log_priors)
         self._tolerance = rounding(reading.records, reading.log_priors)
         # The graph of draws is cut at its random numbers, which become inputs.
-        drawn = [
-            node.outputs[1]
-            for node in io_toposort([], list(reading.proposals))
-            if isinstance(node.op, RandomVariable)
-        ]
+        nodes = io_toposort([], list(reading.proposals))
+        drawn = [node.outputs[1] for node in nodes if isinstance(node.op, RandomVariable)]
         noise = [each.variable for each in reading.randomness.noise]
         self._numbers: list[Variable] = [*noise, *drawn]
         given = {x: x.type() for x in self._numbers}
         self._draw_numbers = reading.in_python(self._numbers, reading.randomness.inputs)
-        self._from_numbers = reading.in_python(
-            rebuild(reading.proposals, given), list(given.values())
-        )
+        proposals = rebuild(reading.proposals, given)
+        self._from_numbers = reading.in_python(proposals, list(given.values()))
 
     def check(
         self,
@@ -57,10 +53,8 @@ class PriorCheck:
         """
         exchanged = (choose_rows(which, second, first), choose_rows(which, first, second))
         with np.errstate(all="ignore"):
-            a, b, c, d = (
-                np.array(self._log_priors(*state, *parameters))
-                for state in (first, second, *exchanged)
-            )
+            states = (first, second, *exchanged)
+            a, b, c, d = (np.array(self._log_priors(*state, *parameters)) for state in states)
             known = np.isfinite(a + b)
             same = agree(c + d, a + b, self._tolerance, abs(a) + abs(b))
         for k in np.flatnonzero(~known)[: len(self._reading.record_names)]:
@@ -95,10 +89,8 @@ class PriorCheck:
         """
         present = [*records, *parameters]
         try:
-            numbers, others = (
-                self._draw_numbers(*self._reading.randomness.draw(each), *present)
-                for each in rng.spawn(2)
-            )
+            draw = self._reading.randomness.draw
+            numbers, others = (self._draw_numbers(*draw(each), *present) for each in rng.spawn(2))
         except FAILURES:  # any error of a distribution, at an impossible draw
             return
 

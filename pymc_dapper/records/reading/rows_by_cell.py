@@ -32,15 +32,11 @@ def rows_by_value(
     shape (k, ...). None if equal records may contribute differently, as with a covariate.
     """
     at: dict[Variable, Variable] = {
-        record: pt.constant(_as_rows(column, record))
+        record: pt.constant(column.astype(record.dtype).reshape(-1, *(1,) * (record.ndim - 1)))
         for record, column in zip(records, values.T, strict=True)
     }
     rows = rows_of_others(contributions, at, lambda x, axis: None)
     return rows if rows is not None and None not in rows.type.shape else None
-
-
-def _as_rows(column: np.ndarray, like: TensorVariable) -> np.ndarray:
-    return column.astype(like.dtype).reshape(-1, *(1,) * (like.type.ndim - 1))
 
 
 def value_index(records: Sequence[TensorVariable], values: np.ndarray) -> TensorVariable:

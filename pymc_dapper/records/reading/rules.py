@@ -127,9 +127,8 @@ def _moved(node: Apply, roles: Sequence[Role], moved: Sequence[int]) -> Role:
     if any(isinstance(role, Rows) for k, role in enumerate(roles) if k not in moved):
         raise mixes(node, "moves entries to places that depend on a record")
     rows = common_rows(node, roles)
-    origins = ops.find_origins(
-        node, [getattr(x.type, "shape", ()) for x in node.inputs], known_value
-    )
+    shapes = [getattr(x.type, "shape", ()) for x in node.inputs]
+    origins = ops.find_origins(node, shapes, known_value)
     if origins is None or origins.numbers.size == 0:
         raise mixes(node, "moves records to places that aren't known beforehand")
     # The slice, and so the record, of each entry; -1 for none.

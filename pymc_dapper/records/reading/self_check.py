@@ -181,10 +181,8 @@ class _CompiledFactor:
         if self._of_block is None:
             return self._all_rows(self._per_record, state)
         records, parameters = state[: self._n_variables], state[self._n_variables :]
-        blocks = [
-            self._all_rows(self._of_block, [*block, *parameters])
-            for block in zip(*(_blocks(x) for x in records), strict=True)
-        ]
+        cut = zip(*(_blocks(x) for x in records), strict=True)
+        blocks = [self._all_rows(self._of_block, [*block, *parameters]) for block in cut]
         found = []
         for of_sum in zip(*blocks, strict=True):
             total = sum_of_rows(np.array([rows.total for rows in of_sum]))

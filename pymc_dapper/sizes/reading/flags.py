@@ -93,12 +93,7 @@ def _is_single(bound: Variable, size: TensorVariable) -> bool:
     return is_one and set(explicit_graph_inputs([bound])) <= {size}
 
 
-def _flag(
-    numbers: np.ndarray,
-    bound: Variable,
-    size: TensorVariable,
-    is_true: Compare,
-) -> Flag:
+def _flag(numbers: np.ndarray, bound: Variable, size: TensorVariable, is_true: Compare) -> Flag:
     n_rows = numbers.size
     sizes = pt.vector("sizes", dtype=size.dtype)
     at = vectorize_graph(bound, {size: sizes})
@@ -176,14 +171,11 @@ def _settled(
     if product and any(x is not None and not x.any() for x in values):
         return pt.constant(np.zeros(tuple(map(int, shape)), dtype=output.dtype))
     if isinstance(op, ps.Mul):
-        others = [x for x, value in zip(inputs, values, strict=True) if not _is_one(value)]
+        pairs = zip(inputs, values, strict=True)
+        others = [x for x, value in pairs if value is None or np.any(value != 1)]
         if len(others) < len(inputs):
             return handed_on(pt.mul(*others) if len(others) > 1 else others[0])
     return None
-
-
-def _is_one(value: np.ndarray | None) -> bool:
-    return value is not None and bool(np.all(value == 1))
 
 
 def is_zero(x: TensorVariable) -> bool:
