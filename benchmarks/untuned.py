@@ -33,8 +33,11 @@ def noisy(counts, scale, rng):
     return counts + rng.normal(0, scale, np.shape(counts))
 
 
-def columns(d, n=1000, k=4, classes=4, scale=10.0):
-    """Rows of d columns and a latent class, from noisy counts of all pairs of columns."""
+def columns(d, n=1000, k=4, classes=4, scale=10.0, prior=None):
+    """Rows of d columns and a latent class, from noisy counts of all pairs of columns.
+
+    ``prior`` makes the columns' tables of probabilities; without it, each is a variable.
+    """
     rng = np.random.default_rng(1)
     group = rng.integers(classes, size=n)
     tables = rng.dirichlet(np.ones(k), size=(d, classes))
@@ -43,10 +46,10 @@ def columns(d, n=1000, k=4, classes=4, scale=10.0):
     with pm.Model() as model:
         share = pm.Dirichlet("share", np.ones(classes))
         z = pm.Categorical("z", share, shape=n)
-        x = []
+        p, x = prior and prior((d, classes, k)), []
         for j in range(d):
-            p = pm.Dirichlet(f"p{j}", np.ones(k), shape=(classes, k))
-            x.append(pm.Categorical(f"x{j}", p[z], shape=n))
+            table = p[j] if prior else pm.Dirichlet(f"p{j}", np.ones(k), shape=(classes, k))
+            x.append(pm.Categorical(f"x{j}", table[z], shape=n))
         for a, b in combinations(range(d), 2):
             table = np.bincount(data[a] * k + data[b], minlength=k * k).reshape(k, k)
             counted = pmd.statistics.cross_counts(x[a], x[b], k, k)
@@ -345,6 +348,28 @@ def columns_of_a_matrix(n=1000, d=4, k=4, classes=4, scale=10.0):
     return model
 
 
+def tables_in_an_array():
+    """Ten columns and a class, whose tables are one array."""
+    return columns(10, prior=lambda shape: pm.Dirichlet("p", np.ones(shape[-1]), shape=shape))
+
+
+def softmax_of_an_array():
+    """Ten columns and a class, whose tables are a softmax of one array."""
+    return columns(
+        10, tables=lambda shape: pm.math.softmax(pm.Normal("a", 0, 1.5, shape=shape), -1)
+    )
+
+
+def softmax_of_arrays():
+    """Ten columns and a class, whose tables are softmaxes of an array each."""
+
+    def tables(shape):
+        arrays = [pm.Normal(f"a{j}", 0, 1.5, shape=shape[1:]) for j in range(shape[0])]
+        return [pm.math.softmax(a, axis=-1) for a in arrays]
+
+    return columns(10, prior=tables)
+
+
 def classes_of_ten_columns():
     """Ten columns of two to sixteen categories in the same way, by eight classes."""
     return classes_of_columns(5000, 20.0, [5, 7, 16, 7, 14, 6, 5, 2, 5, 3], 8)
@@ -380,6 +405,7 @@ UNTUNED = {
         conditional_tables, six_symptoms, rates_of_areas, answers_by_age, two_way, incomes,
         abilities, rows_of_a_table, uneven_columns, graphical_columns, rounded_and_suppressed,
         pairs_in_turn, classes_of_columns, classes_of_ten_columns, columns_of_a_matrix,
+        tables_in_an_array, softmax_of_an_array, softmax_of_arrays,
     )
 }  # fmt: skip
 
