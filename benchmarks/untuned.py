@@ -356,7 +356,7 @@ def tables_in_an_array():
 def softmax_of_an_array():
     """Ten columns and a class, whose tables are a softmax of one array."""
     return columns(
-        10, tables=lambda shape: pm.math.softmax(pm.Normal("a", 0, 1.5, shape=shape), axis=-1)
+        10, prior=lambda shape: pm.math.softmax(pm.Normal("a", 0, 1.5, shape=shape), axis=-1)
     )
 
 
