@@ -177,7 +177,7 @@ def _of_scalars(op: ps.ScalarOp, inputs: Sequence[Bounds | None]) -> Bounds | No
             return None
         case ps.IntDiv():
             ratio = _of_scalars(ps.true_div, known)
-            return ratio and Bounds(*np.floor([ratio.low, ratio.high]).tolist(), ratio.finite)
+            return ratio and ratio._replace(low=np.floor(ratio.low), high=np.floor(ratio.high))
         case ps.Mod():
             return Bounds(0.0, known[1].high) if known[0].finite and known[1].low > 0 else None
         case ps.TrueDiv() | ps.Reciprocal() if known[-1].low <= 0 <= known[-1].high:
