@@ -13,6 +13,8 @@ def group(idata: Any, name: str) -> Any:
     """Return a group of the user's ``idata``; TypeError or ValueError if it has none."""
     is_a(idata, DataTree, "idata must be the DataTree that pmd.sample returned")
     known([name], idata.children, "idata must be what pmd.sample returned: it has no group")
+    if not {"chain", "draw"} <= set(idata[name].sizes):
+        raise ValueError("idata has no dims 'chain' and 'draw': keep both, as in .sel(chain=[0])")
     return idata[name]
 
 

@@ -66,7 +66,7 @@ class Columns:
             return None
         n = pm.DiscreteUniform("n", self.numbers[0], self.numbers[-1])
         for query in self.totals:
-            query.potential(n)
+            query.potential(n, name=f"table_{query.name}" if query.name == "n" else None)
         return n
 
     def add_tables(self, people: Mapping[str, TensorVariable], n: TensorVariable | None) -> None:

@@ -45,13 +45,18 @@ def check_used(coords: Coords, dims: Iterable[str | None], otherwise: str) -> No
 
 def as_labels(what: str, labels: Any) -> tuple[Label, ...]:
     """Check the labels of a dim."""
-    if isinstance(labels, str) or not isinstance(labels, Iterable):
-        raise TypeError(f"{what} must be a list of labels, got {shown(labels)}")
+    in_order(what, labels)
     if isinstance(labels, np.ndarray) and labels.ndim != 1:
         raise ValueError(f"{what} must be a list of labels, got an array of shape {labels.shape}")
     found = tuple(as_label(what, each) for each in labels)
     different(found, f"{what} must be different")
     return found
+
+
+def in_order(what: str, labels: Any) -> None:
+    """Check that these are several labels, whose order is known."""
+    if isinstance(labels, str | Mapping | set | frozenset) or not isinstance(labels, Iterable):
+        raise TypeError(f"{what} must be a list of labels, got {shown(labels)}")
 
 
 def as_label(what: str, label: Any) -> Label:

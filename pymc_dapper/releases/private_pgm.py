@@ -66,7 +66,8 @@ def read_measurements(
     for each in measurements:
         if not all(hasattr(each, x) for x in ("noisy_measurement", "clique", "stddev", "query")):
             raise TypeError(f"measurements must be LinearMeasurements, got {shown(each)}")
-        clique = tuple(each.clique)
+        is_a(each.clique, str | list | tuple, "a measurement's clique must be a tuple")
+        clique = (each.clique,) if isinstance(each.clique, str) else tuple(each.clique)
         name = " * ".join(map(str, clique)) or "total"
         again = sum(query.name.partition(" (")[0] == name for query in queries)
         name = f"{name} ({again + 1})" if again else name
@@ -89,9 +90,9 @@ def read_measurements(
 
 def _noisy_counts(what: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:
     """Check that there is one number for each cell, and return them in the table's shape."""
-    counts = as_array(values)
-    if counts.dtype.kind not in "iuf" or counts.size != np.prod(shape, dtype=int):
-        raise ValueError(f"{what} {np.prod(shape, dtype=int)} noisy counts, got {shown(values)}")
+    counts, flat = as_array(values), (np.prod(shape, dtype=int),)
+    if counts.dtype.kind not in "iuf" or counts.shape not in (shape, flat):
+        raise ValueError(f"{what} {flat[0]} noisy counts, flat or {shape}, got {shown(values)}")
     return counts.reshape(shape)
 
 

@@ -18,6 +18,7 @@ from pymc_dapper.context import model_to_read
 from pymc_dapper.diagnostics._result import check_kept, group
 from pymc_dapper.graphs.view import view_of
 from pymc_dapper.records.reading.finite import named_probabilities, support_of_entries
+from pymc_dapper.releases.labels import in_order
 from pymc_dapper.sizes.reading.exchangeable import what_ties
 
 
@@ -105,10 +106,14 @@ def synthetic_data(
             "posterior, or in pm.sample_posterior_predictive"
         )
     names = [rv.name for rv in found.records]
+    if any(rv.ndim == 0 for rv in found.records):
+        raise ValueError("records must be variables with an entry for each person")
     given: Mapping[str, Sequence[Any]] = options(labels, "labels")
     known(given, names, "labels: there are no records")
-    given = {name: list(x) for name, x in given.items() if x is not None}
+    given = {name: x for name, x in given.items() if x is not None}
     for name, each in given.items():
+        in_order(f"labels of '{name}'", each)
+        given[name] = each = list(each)
         values = support_of_entries(model[name])
         if values is not None and values.start == 0 and len(each) != len(values):
             raise ValueError(
@@ -157,6 +162,10 @@ def _check_new_people(
     parameters = [rv for rv in model.free_RVs if rv in above and rv not in found.records]
     # PyMC would draw them from their prior, without a word.
     check_kept(posterior, parameters, "keep them in pmd.sample (var_names)")
+    for rv in parameters:
+        shape = posterior[rv.name].shape[2:]
+        if not rv.type.is_super(rv.type.clone(shape=shape)):
+            raise ValueError(f"idata is of another model: there, '{rv.name}' has shape {shape}")
     for potential in model.potentials:
         if not hasattr(potential.tag, "mechanism") and not set(found.records).isdisjoint(
             ancestors([potential])

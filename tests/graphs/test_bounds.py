@@ -25,6 +25,9 @@ EXPRESSIONS = {
     "conditions": lambda x, k: (k >= 0) & ((k > 3) | (x < 10)) & (k <= 3),
     "always": lambda x, k: k + 1 > 0,
     "never": lambda x, k: k > 3,
+    "quotient": lambda x, k: (4 * k.astype("int64") - 7) // 3,
+    "remainder": lambda x, k: (k.astype("int64") - 2) % 3,
+    "remainder of decimals": lambda x, k: (k / 2 - 1) % 1.25,
     "rounded": lambda x, k: (k / 2).astype("int64"),
 }
 
@@ -48,6 +51,16 @@ def test_values_lie_within_their_bounds(name):
     low, high = np.nextafter(np.float64([values.min(), values.max()]), [np.inf, -np.inf])
     assert bounds.low <= low
     assert high <= bounds.high
+
+
+def test_whole_quotients_and_remainders_end_where_values_do():
+    k = pt.lvector("k")
+    known = {k: Bounds(0.0, 5.0)}
+    assert bounds_of(k // 2, known)[:2] == (0, 2)
+    assert bounds_of(k % 2, known)[:2] == (0, 1)
+    assert bounds_of(k.astype("float64") % 2, known)[:2] == (0, 2)
+    assert bounds_of(k // 2, {k: ANY_NUMBER})[:2] == (-np.inf, np.inf)
+    assert bounds_of(k % -2, known) is bounds_of(k // (k - 1), known) is None
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ def test_of_a_condition_on_a_shape_one_branch_is_left(n):
     [
         (lambda x, y: pt.bincount(x, minlength=4), 4),
         (lambda x, y: pt.bincount(4 * y + x, minlength=8), 8),
+        (lambda x, y: pt.bincount(x // 2 + 2 * (x % 2), minlength=4), 4),
         (lambda x, y: pt.bincount(x + y, minlength=7), 7),
         (lambda x, y: pt.bincount(x[:, 1], minlength=9), 9),
         # One more category than cells: the length is 4 or 5.

@@ -44,6 +44,11 @@ def test_an_unknown_number_of_people_is_a_variable():
     assert model["person_a"].type.shape == (int(high),)
 
 
+def test_a_total_may_be_called_as_the_number_of_people():
+    model = graphical(pmd.Release([*GIVEN, pmd.Query("n", 203.0, pmd.GaussianMechanism(1.0))]))
+    assert [x.name for x in model.potentials] == ["table_n", "table_a * b", "table_b * c"]
+
+
 def test_shares_of_a_column_are_the_mean_of_its_tables():
     hidden = pmd.GaussianMechanism(2.0).published_if(">=", 5.0)
     given = pmd.Release(

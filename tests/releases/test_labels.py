@@ -35,6 +35,8 @@ def test_labels_are_plain_python():
         ([1, np.nan], ValueError, "missing"),
         ([None], ValueError, "missing"),
         ("ab", TypeError, "a list of labels"),
+        ({"a", "b"}, TypeError, "a list of labels, got a set"),
+        ({1: "b", 0: "a"}, TypeError, "a list of labels, got a dict"),
         ([[1]], TypeError, "strings or numbers"),
         (np.ones((1, 1)), ValueError, "shape"),
     ],

@@ -52,6 +52,10 @@ def test_labels_are_those_of_the_domain():
     assert told == {"age": labels[0], "sex": ("a", "b")}
 
 
+def test_a_clique_may_be_a_name():
+    assert read_measurements([measurement([1, 2, 3], "age")], DOMAIN)["age"].dims == ("age",)
+
+
 def test_a_query_may_be_an_object():
     class DatavectorQuery:
         pass
@@ -70,6 +74,11 @@ def test_labels_that_the_domain_lacks_are_refused():
     [
         (measurement([1.0, 2.0], ("race",)), "'race': the domain has no attribute"),
         (measurement([1.0, 2.0], ("age",)), "'age': the domain says 3 noisy counts"),
+        (
+            measurement(TABLE.T, ("age", "sex")),
+            "6 noisy counts, flat or .3, 2., got",
+        ),
+        (measurement(TABLE, frozenset(DOMAIN)), "clique must be a tuple, got a frozenset"),
         (measurement([1.0, 2.0], ("sex",), -1.0), "'sex': stddev"),
         (measurement([1.0, np.nan], ("sex",)), "'sex': .*finite"),
         (measurement([1.0, 2.0], ("sex",), query=Factor.other), "'sex': its query is another"),

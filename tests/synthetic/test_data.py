@@ -156,6 +156,16 @@ def test_missing_input_is_reported(answers):
     for few_or_many in (["no"], ["no", "yes", "perhaps"]):
         with pytest.raises(ValueError, match=r"'answer' has values 0 to 1, and . labels"):
             synthetic_data(result(p=P), answers, sets=8, labels={"answer": few_or_many})
+    for unordered in ({1: "yes", 0: "no"}, {"no", "yes"}, "ny"):
+        with pytest.raises(TypeError, match="labels of 'answer' must be a list of labels, got"):
+            synthetic_data(result(p=P), answers, sets=8, labels={"answer": unordered})
+    with pytest.raises(ValueError, match="records must be variables with an entry for each person"):
+        synthetic_data(result(p=P), answers, records=answers["p"], sets=2)
+    with pytest.raises(ValueError, match=r"another model: there, 'p' has shape \(3,\)"):
+        synthetic_data(result(p=np.ones((2, 4, 3))), answers, sets=2)
+    for chosen in ({"chain": 0}, {"draw": 0}):
+        with pytest.raises(ValueError, match=r"no dims 'chain' and 'draw': keep both"):
+            synthetic_data(result(p=P).sel(chosen), answers, sets=1)
     [frame] = synthetic_data(result(p=P), answers, sets=1, labels={"answer": None})
     assert frame["answer"].dtype.kind == "i"
 

@@ -173,7 +173,7 @@ def _along_axes(node: Apply, roles: Sequence[Role], action: ops.AlongAxes) -> Se
         raise mixes(node, "orders or accumulates the records")
     if not isinstance(action.by, ps.Add):
         largest = isinstance(action.by, ps.ScalarMaximum)
-        why = ", as pt.bincount does without a minlength= that no value reaches" if largest else ""
+        why = ", as pt.bincount does if values, or pm.Data, may pass minlength=" if largest else ""
         raise mixes(node, f"reduces the record axis by something else than a sum{why}")
     # A record's contribution: the same sum over the other axes only, in the dtype of the total.
     [x], [total] = node.inputs, node.outputs
