@@ -92,10 +92,9 @@ def _of_input(x: Variable) -> Bounds | None:
 def _of_node(node: Apply, inputs: Sequence[Bounds | None]) -> Bounds | None:
     match ops.action_of(node.op, node):
         case _ if (on_entries := ops.scalar_of(node)) is not None:
-            found = _of_scalars(on_entries, inputs)
-            # A remainder of whole numbers is below what they are divided by.
-            whole = isinstance(on_entries, ps.Mod) and "int" in node.outputs[0].type.dtype
-            return found._replace(high=found.high - 1) if found and whole else found
+            if isinstance(on_entries, ps.IntDiv | ps.Mod) and "int" not in node.outputs[0].dtype:
+                return None  # NumPy's 1.0 // 0.1 is 9
+            return _of_scalars(on_entries, inputs)
         case ops.Keeps() | ops.Reduces(by=ps.AND() | ps.ScalarMaximum() | ps.ScalarMinimum()):
             return inputs[0]
         case ops.Moves(inputs=taken):
@@ -176,7 +175,7 @@ def _of_scalars(op: ps.ScalarOp, inputs: Sequence[Bounds | None]) -> Bounds | No
             ratio = _of_scalars(ps.true_div, known)
             return ratio and ratio._replace(low=np.floor(ratio.low), high=np.floor(ratio.high))
         case ps.Mod():
-            return Bounds(0.0, known[1].high) if known[0].finite and known[1].low > 0 else None
+            return Bounds(0.0, known[1].high - 1) if known[1].low > 0 else None
         case ps.TrueDiv() | ps.Reciprocal() if known[-1].low <= 0 <= known[-1].high:
             return None
         case ps.Clip() if known[1].high > known[2].low:

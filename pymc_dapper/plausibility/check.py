@@ -51,7 +51,8 @@ PRIOR_SPREAD = 10.0
 
 MOST_DRAWS, FEWEST_DRAWS = 64, 8
 DRAWN_RECORDS = 2_000_000
-"""The prior draws have about this number of records in all; those of several releases, for each."""
+"""The prior draws have about this number of records in all. A record counts once for each release
+that depends on it."""
 
 
 def check_releases(model: Model, values: Sequence[TensorVariable], latent: str) -> None:

@@ -472,7 +472,10 @@ def _child(x):
         (_single_record, "'privacy' depends on single records"),
         (_neighbours, "'privacy' depends on the records in another way than through sums"),
         (_order, "orders or accumulates"),
-        (_largest, "by something else than a sum, as pt.bincount does if values"),
+        (
+            _largest,
+            "else than a sum, as pt.bincount does if values, or pm.Data, may pass minlength=",
+        ),
         (_numbers, "as many distinct rows as there are records"),
         (_symbolic_numbers, "distinguished by their row numbers"),
         (_free_weights, "'w', which is free and has an entry for each"),
