@@ -117,6 +117,19 @@ def test_labels_and_names_are_those_of_the_probabilities_dim():
     assert set(frame["person_sex"]) == {18, "65+"}
 
 
+def test_probabilities_whose_last_dims_differ_give_no_labels():
+    coords = {"sex": ["f", "m"], "x": ["a", "b"], "y": ["c", "d"]}
+    with pm.Model(coords=coords) as model:
+        sex = pm.Categorical("person", np.ones(2) / 2, shape=30)
+        both = [pm.Dirichlet(f"p_{d}", np.ones((2, 2)), dims=("sex", d)) for d in ("x", "y")]
+        p = both[0][sex] * both[1][sex]
+        answer = pm.Categorical("answer", p / p.sum(axis=-1, keepdims=True), shape=30)
+        pmd.LaplaceMechanism(1).potential("release", (sex + answer).sum(), released=30.0)
+    halves = np.full((1, 2, 2, 2), 0.5)
+    [frame, _] = synthetic_data(result(p_x=halves, p_y=halves), model, sets=2, random_seed=1)
+    assert set(frame["answer"]) == {0, 1}
+
+
 def test_an_unknown_number_of_records():
     with pm.Model() as model:
         n = pm.DiscreteUniform("n", 0, 6)

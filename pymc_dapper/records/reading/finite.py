@@ -95,16 +95,24 @@ def _looked_up(p: TensorVariable) -> TensorVariable:
 def named_probabilities(model: Model, rv: TensorVariable) -> str | None:
     """Name the variable that holds a Categorical variable's probabilities, if it has dims.
 
-    Or the first of several whose products, divided by their sum, they are.
+    Or the first of several whose products, divided by their sum, they are. None if their last dims
+    differ: none of them is known to be the categories'.
     """
-    p = table_of_probabilities(rv)
-    while p is not None and isinstance(
-        getattr(getattr(p.owner, "op", None), "scalar_op", None), ps.TrueDiv | ps.Mul
-    ):
-        p = _looked_up(p.owner.inputs[0])
-    if p is None or model.named_vars.get(p.name) is not p:
-        return None
-    return p.name if model.named_vars_to_dims.get(p.name) else None
+    table = table_of_probabilities(rv)
+    factors = [] if table is None else _factors(table)
+    names = [x.name for x in factors if model.named_vars.get(x.name) is x]
+    last = {name: dims[-1] for name in names if (dims := model.named_vars_to_dims.get(name))}
+    return next(iter(last)) if len(set(last.values())) == 1 else None
+
+
+def _factors(p: TensorVariable) -> list[TensorVariable]:
+    """Return the arrays whose product is normalised to these probabilities."""
+    match getattr(getattr(p.owner, "op", None), "scalar_op", None):
+        case ps.TrueDiv():
+            return _factors(_looked_up(p.owner.inputs[0]))
+        case ps.Mul():
+            return [x for factor in p.owner.inputs for x in _factors(_looked_up(factor))]
+    return [p]
 
 
 @dataclass(frozen=True)
