@@ -40,8 +40,8 @@ def plan(
 ) -> "Plan":
     """Find out how wide posteriors will be under several mechanisms, before any budget is spent.
 
-    Statistics are drawn that the confidential ones may be like, released by each mechanism at each
-    budget, and analysed. No confidential value is needed.
+    The function draws statistics that may be like the confidential ones, releases them by each
+    mechanism at each budget, and analyses each release. No confidential value is needed.
 
     Parameters
     ----------
@@ -64,8 +64,8 @@ def plan(
     Returns
     -------
     Plan
-        A table of widths and coverage; in a notebook with its figure.
-        ``.figure.savefig("plan.png")`` writes it to a file.
+        A table of widths and coverage, with a figure in a notebook. ``.figure.savefig("plan.png")``
+        writes it to a file.
 
     Raises
     ------

@@ -357,8 +357,8 @@ def sample(
     tabulate : bool, default True
         Whether records with few values may be sampled as the table of their counts, if a sweep over
         its cells takes fewer operations: see :func:`tabulate`. Records are marginalised if only
-        their own answers depend on them. PyMC's log says so. Asking for draws of the records,
-        giving their start, or options of :class:`DapperStep` turns this off.
+        their own answers depend on them. PyMC's log says so. This is off if draws of the records
+        are asked for, if their start is given, or with options of :class:`DapperStep`.
     thin : int, optional
         Iterations of these steps for each draw. By default, tuning of 200 draws or more chooses:
         as many as a chain needs for 200 effective draws of each variable other than the records,
@@ -376,8 +376,8 @@ def sample(
         person on which marginalised records depend, such as abilities.
     **kwargs
         Passed on to ``pm.sample``: ``tune``, ``chains``, ``cores``, ``random_seed``, ``initvals``,
-        ``progressbar`` ... Unless that is False, or ``quiet`` is True, a line (or PyMC's log,
-        without a terminal or notebook) shows the stages before the first draw and their time.
+        ``progressbar`` ... Unless ``progressbar`` is False or ``quiet`` is True, a line (or PyMC's
+        log, without a terminal or notebook) shows the stages before the first draw and their time.
 
     Returns
     -------

@@ -70,7 +70,7 @@ def assign_steps(
       hierarchy together with vectors, such as means of groups, whose scale depends on them.
       Others move parameters together with a vector that is added to them, such as a level with
       deviations from it. If records are people of several columns, each drawn by a Dirichlet
-      table and counted in noisy tables, ``BoundaryStep`` does this for them.
+      table and counted in noisy tables, ``BoundaryStep`` moves these parameters.
     - ``pm.sample`` chooses the steps of the rest: discrete parameters.
 
     Parameters
@@ -79,12 +79,13 @@ def assign_steps(
         The latent records. If neither they nor counts are given, they are found if the model leaves
         no doubt: the free variables in a mechanism's statistic that aren't counts. Variables of
         another length describe other people and have a step of their own, unless they are padded
-        for the same unknown n. Pass them if a mechanism sees both, or one depends on the other.
-        Other latent variables of each record that are linked to these belong to it: a class, an
-        ability, a true value behind an error, a column without a mechanism. Continuous variables on
-        which public data of each record depend stay parameters. PyMC's log warns of other variables
-        with as many entries. It doesn't warn of continuous ones beneath answers that are
-        marginalised, such as abilities: NUTS moves these on purpose, all together.
+        for the same unknown n. Pass the records if a mechanism sees variables of two lengths, or if
+        one of these depends on another. Other latent variables of each record that are linked to
+        these belong to it: a class, an ability, a true value behind an error, a column without a
+        mechanism. Continuous variables on which public data of each record depend stay parameters.
+        PyMC's log warns of other variables with as many entries. It doesn't warn of continuous ones
+        beneath answers that are marginalised, such as abilities: NUTS moves these on purpose, all
+        together.
     model : Model, optional
         The model. Taken from the context if not given.
     counts : variable or sequence of variables, optional
@@ -126,9 +127,9 @@ def assign_steps(
 
     Notes
     -----
-    NUTS doesn't evaluate the privacy mechanism at each leapfrog step if it doesn't depend on the
-    moved variables. Its stat ``lp`` is then the log-density without the mechanism; PyMC
-    leaves it at 0 if there are several steps.
+    If the privacy mechanism doesn't depend on the variables that NUTS moves, NUTS doesn't evaluate
+    it. Its stat ``lp`` is then the log-density without the mechanism; PyMC leaves it at 0 if there
+    are several steps.
 
     Examples
     --------

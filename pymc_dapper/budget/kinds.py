@@ -419,7 +419,7 @@ class ApproxDP(_Budget):
 
         Notes
         -----
-        The definition twice, the second time within the first.
+        The definition is used twice: for the record that is removed, and for the one that is added.
 
         Examples
         --------

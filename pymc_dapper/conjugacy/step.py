@@ -84,8 +84,8 @@ class ConjugateStep(Step):
     - Normal and MvNormal: anything that enters means of Normal, LogNormal or MvNormal variables
       linearly.
 
-    A parameter may have many children, of several kinds, and be indexed, broadcast or reshaped on
-    the way to them.
+    A parameter may have many children, of several kinds. It may be indexed, broadcast or reshaped
+    on the way to them.
 
     The conditional is compared with the model's own log-density when the step is built. More pairs
     can be registered: :func:`pymc_dapper.conjugacy.conjugate_rule`.

@@ -73,10 +73,11 @@ class CountStep(Step):
     """Update latent tables of counts, given parameters and released values.
 
     A move shifts people between cells, or changes a cell's count. The new table is drawn by a slice
-    sampler on the integers, along a line of possible tables. If everything is nearly exact, steps
-    along many lines are proposed at once. Totals that a prior or an invariant fixes don't change. A
-    latent total, such as the ``n`` of a Multinomial, follows its cells: pass it to the same step.
-    The cost of a move depends on the terms of its cells, not on the number of people.
+    sampler on the integers, along a line of possible tables. If all cells and sums are nearly
+    exact, steps along many lines are proposed at once. Totals that a prior or an invariant fixes
+    don't change. A latent total, such as the ``n`` of a Multinomial, follows its cells: pass it to
+    the same step. The cost of a move depends on the terms of its cells, not on the number of
+    people.
 
     Parameters
     ----------
@@ -149,9 +150,9 @@ class CountStep(Step):
     Shared data (``pm.Data``) are read again when a chain starts.
 
     With many people and much noise, a parameter's conditional given the counts is much narrower
-    than its posterior, and a chain that draws it from there mixes slowly. With ``integrate`` the
-    step draws the counts with the parameter marginalised, then the parameter given the counts: a
-    joint draw of both.
+    than its posterior. A chain that draws from this conditional mixes slowly. With ``integrate``
+    the step draws the counts with the parameter marginalised, then the parameter given the counts:
+    a joint draw of both.
 
     References
     ----------

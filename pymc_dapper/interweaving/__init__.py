@@ -25,14 +25,14 @@ A move evaluates the log-density several times from all records. `reading.non_ce
 covariance's Cholesky factor apart; all other parameters move as their value variables. The kernel
 makes each coordinate symmetric before it fits a t distribution to them.
 
-**Many columns.** People of several columns, each drawn by a Dirichlet table, that were counted in
-noisy tables have `BoundaryStep` instead (`reading.tables`, `kernels.boundaries`): no distribution
-can be fitted to a thousand parameters, and a joint move, which evaluates all people, moves none of
-them far. It moves one boundary at a time, between two categories of a row, and evaluates only the
-people that it passes. If other columns are conditioned on the moved one, they don't follow: their
-probabilities decide on the move, too. On the Adult data (48,842 people, ten columns, 45 tables with
-noise of 50, 20 classes with flat priors) effective draws of pair probabilities per 1,000
-iterations, in a prototype of one chain:
+**Many columns.** If people of several columns, each drawn by a Dirichlet table, were counted in
+noisy tables, `BoundaryStep` takes them instead (`reading.tables`, `kernels.boundaries`). No
+distribution can be fitted to a thousand parameters, and a joint move evaluates all people, but
+moves no parameter far. `BoundaryStep` moves one boundary at a time, between two categories of a
+row, and evaluates only the people that it passes. If other columns are conditioned on the moved
+one, they don't follow: their probabilities decide on the move, too. On the Adult data (48,842
+people, ten columns, 45 tables with noise of 50, 20 classes with flat priors) effective draws of
+pair probabilities per 1,000 iterations, in a prototype of one chain:
 
 ========================================== ===== ===== ======
 moves added to people and tables in turn   worst 5 %   median
@@ -59,7 +59,7 @@ boundaries, and along 150 directions (1.2 times CPU) 13.0    41    163
 A direction was that in which all tables move with one slow pair probability, by the information at
 a draw; on average 380 people follow a step of a posterior standard deviation, chosen by a maximal
 coupling. Half of the steps half as long were accepted. These 150 pairs had 2.8 times the effective
-draws, all others as many as before. To move all that are slow would take as long as all else.
+draws, all others as many as before. Moving all slow pairs would take as long as everything else.
 
 The worst pairs mix slowly because of the classes. These have many modes of about the same marginal
 likelihood (`benchmarks.class_modes`), and no move that was tried gets from one to another:

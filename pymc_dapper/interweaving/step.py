@@ -125,7 +125,7 @@ class InterweaveStep(Step):
     in an iteration, 0 to 16 with the noise held fixed, and as many affine group moves of the
     records and of their noise: those that give the most effective draws of the slowest parameter
     per operation, or nearly so. Operations are counted, not timed. Affine group moves need 160
-    iterations of tuning or more.
+    iterations of tuning or more, counted from the first move on.
 
     A number n of records moves on a logarithmic scale, as log(n + u) with u uniform, drawn before
     each iteration. Absent records have noise, too: use the step after a :class:`DapperStep` that
@@ -399,7 +399,7 @@ class InterweaveStep(Step):
         return notice_of(
             f"InterweaveStep: draws of {self._quoted(self._reading.parameters)} have a long "
             "memory, given the records. The rest of tuning also moves them together with the "
-            "records, and then keeps as many of these moves as pay, which may be none"
+            "records. After tuning, only as many of these moves are made as pay, maybe none"
         )
 
     def _compile_more(self, point: PointType) -> list[np.ndarray]:

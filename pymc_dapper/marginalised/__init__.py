@@ -6,6 +6,6 @@ and on no parameter. The log-density of a Binomial or Poisson count is linear in
 an operation sums them (`compiled.op`); its gradient is the mean count. The rest of the log-density
 is the model's own, at fixed counts. No PyMC density is written a second time.
 
-The self-check is Bayes' rule: the marginalised log-density, plus that of the counts drawn given it,
-is the model's.
+The self-check is Bayes' rule: the marginalised log-density, plus the log-probability of the counts
+that are drawn, is the model's log-density.
 """

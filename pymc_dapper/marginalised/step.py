@@ -83,8 +83,8 @@ class MarginalisedStep(Step):
     isn't negligible. Their number depends on the narrower of noise and prior, not on the number of
     people. A sum leaves out less than 1e-12 of its value. This needs noise with a concave
     log-density, such as Gaussian or Laplace noise, discrete or not, clamped or rounded. If a sum
-    needed more than 130,000 counts on a side, the noise's density is below exp(-700) of its
-    maximum. It is then taken as 0, and NUTS reports a divergence.
+    would need more than 130,000 counts on a side, the noise's density is below exp(-700) of its
+    maximum. The sum is then taken as 0, and NUTS reports a divergence.
 
     The sampler statistics are those of PyMC's NUTS. Shared data (``pm.Data``) are read again when a
     chain starts.

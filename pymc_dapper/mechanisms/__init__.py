@@ -1,8 +1,8 @@
 """Privacy mechanisms: how values were released, and the likelihood of the released values.
 
 An additive mechanism is defined once, by the law of its noise: a PyMC distribution, its tail and
-its rounded form (`additive`). Parameters, shape, draws, the model's factor and the calibration
-follow from it.
+its rounded form (`additive`). Its parameters, shape, draws, factor of the model and calibration
+follow from this.
 
 Rules say what the curator did to noisy values. They compose in the order in which they were applied
 (`published`: ``mechanism.rounded(5).clamped(0, None)``). Each rule (`rules`) is monotone. So a

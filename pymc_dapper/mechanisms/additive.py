@@ -320,7 +320,7 @@ class AdditiveNoise(PublishedByRules):
             )
         if rows is None:
             raise TypeError(
-                "a release of nonempty() rows needs rows=, the most that a record is in"
+                "a release of nonempty() rows needs rows=, the most that one record can be in"
             )
         k = checks.whole_number(rows, "rows", at_least=1)
         hidden = self.publication.span(np.array([SUPPRESSED]))

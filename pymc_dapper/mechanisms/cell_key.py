@@ -48,8 +48,8 @@ class CellKey(PerturbedCounts):
     :meth:`~.PublishedByRules.published_if`.
 
     Two releases of one cell are one observation: leave one of them out. The key of a margin is the
-    sum of its cells' keys. It is independent of all of these but one, and is taken as independent
-    here.
+    sum of its cells' keys. It is independent of any part of these, but all together determine it.
+    Here it is taken as independent.
 
     References
     ----------

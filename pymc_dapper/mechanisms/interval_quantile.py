@@ -47,9 +47,9 @@ class IntervalQuantileMechanism(RankedMechanism):
     -----
     This is the law of diffprivlib's ``quantile`` and ``median``, with scale 2 / epsilon, and of
     Tumult Analytics' ``quantile``, with scale 2 max(alpha, 1 - alpha) / epsilon: both draw one of
-    the intervals between successive records, by rank and width, and a number within it. Of records
-    that are real numbers, the density depends on where each of them lies: no counts tell it, and
-    it isn't read here.
+    the intervals between successive records, by rank and width, and a number within it. If records
+    are real numbers, the density depends on where each of them lies. Counts don't determine it, so
+    it isn't supported.
 
     References
     ----------
@@ -149,8 +149,9 @@ class IntervalQuantileMechanism(RankedMechanism):
         records = as_records(x, "x", max_ndim=1)
         if np.dtype(records.dtype).kind not in "iu":
             raise TypeError(
-                f"x must hold whole numbers, as integers, got {shown(x)}. Of real numbers the "
-                "release's density depends on where each record lies, and has no likelihood here"
+                f"x must hold whole numbers, as integers, got {shown(x)}. For real "
+                "numbers, the release's density depends on where each record lies: it has no "
+                "likelihood here"
             )
         return counts_between(records, np.arange(self.lower + 1.0, self.upper + 1.0))
 

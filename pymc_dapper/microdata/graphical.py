@@ -17,8 +17,9 @@ def graphical(release: Any, *, n: int | None = None) -> pm.Model:
     """Write the graphical model of people behind a release of tables.
 
     Columns that were released in one table depend on each other. Others are independent given
-    those. This is the model whose maximum of entropy private-pgm computes. Its posterior needs no
-    class and no choice, but all columns that hang together must fit into tables of moderate size.
+    those. private-pgm has the same family of distributions, and computes the one of maximum
+    entropy. There is no number of classes to choose, but columns that depend on each other must fit
+    into tables of moderate size.
 
     Parameters
     ----------
@@ -31,8 +32,8 @@ def graphical(release: Any, *, n: int | None = None) -> pm.Model:
     Returns
     -------
     Model
-        With a conditional table of probabilities ``p_COLUMN`` for each column, given some of those
-        before; its dims are theirs and last its own. Priors are flat. The people are
+        With a conditional table of probabilities ``p_COLUMN`` for each column, given some earlier
+        columns; its dims are these columns, and last its own. Priors are flat. The people are
         ``person_COLUMN``, and each table has a Potential ``table_NAME``.
 
     Raises
@@ -46,8 +47,8 @@ def graphical(release: Any, *, n: int | None = None) -> pm.Model:
     The graph of columns that were released together is triangulated by elimination: the column
     whose table with its neighbours has the fewest cells goes first, and its neighbours are joined.
     In reverse order, each column is given the neighbours that it had when it was eliminated. So
-    every released table is a margin of one column's table with what that column is given. If there
-    are more people than cells, :func:`pymc_dapper.sample` counts them in these tables.
+    every released table is a margin of the joint table of one column and those that it is given. If
+    there are more people than cells, :func:`pymc_dapper.sample` counts them in these tables.
 
     References
     ----------

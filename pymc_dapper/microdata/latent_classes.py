@@ -17,9 +17,8 @@ LEAST = 0.1
 def latent_classes(release: Any, *, n: int | None = None, classes: int) -> pm.Model:
     """Write the model of people of latent classes behind a release of tables.
 
-    Each person is of one class. Within a class, columns are independent. With enough classes any
-    joint distribution can be written so, and tables of any number of columns may overlap in any
-    way.
+    Each person is of one class. Within a class, columns are independent. With enough classes, any
+    joint distribution has this form. Tables of any number of columns may overlap in any way.
 
     Parameters
     ----------
@@ -48,8 +47,8 @@ def latent_classes(release: Any, *, n: int | None = None, classes: int) -> pm.Mo
     Classes have a flat prior. A class's column lies a priori around the column of all people: its
     prior is Dirichlet(0.1 + the column's shares in the release), so that it weighs little more than
     one person (a unit information prior, Kass and Wasserman 1995). A flat prior would spread each
-    class over categories that few people have. Shares are read when the model is written, noise and
-    all; other releases, set by ``pm.set_data``, leave them as they are.
+    class over categories that few people have. The shares contain the noise. They are computed when
+    the model is written, and ``pm.set_data`` doesn't change them.
 
     References
     ----------

@@ -11,9 +11,9 @@ from pymc_dapper.microdata.columns import read_columns
 def regressions(release: Any, *, n: int | None = None) -> pm.Model:
     """Write a sequence of regressions for the people behind a release of tables.
 
-    Columns follow one another. Each depends on the columns before it that it was released with, by
-    a multinomial logit: each such table has its own effects, and they add up. So a model of all
-    pairs of many columns has a weight for each released cell, and forms no joint table.
+    Columns follow one another. Each depends, by a multinomial logit, on the earlier columns that
+    share a released table with it. Each such table has its own effects, and they add up. So a model
+    of all pairs of many columns has a weight for each released cell, and forms no joint table.
 
     Parameters
     ----------
@@ -27,8 +27,8 @@ def regressions(release: Any, *, n: int | None = None) -> pm.Model:
     -------
     Model
         With the weights ``w_COLUMN`` of each column's categories, and ``w_COLUMN_OTHERS`` for each
-        table that it was released in, with the dims of those others and last its own. If two would
-        have one name, the second's ends in ``_``. A category's probability is proportional to the
+        table with earlier columns; its dims are these columns, and last its own. If two would have
+        one name, the second's ends in ``_``. A category's probability is proportional to the
         product of its weights. The people are ``person_COLUMN``. Each table has a Potential
         ``table_NAME``, and the share of people in its cells is ``share_NAME``.
 
@@ -39,10 +39,10 @@ def regressions(release: Any, *, n: int | None = None) -> pm.Model:
 
     Notes
     -----
-    Columns of most categories come first: they take longest for each column that they depend on.
-    Weights are exponentials of a logit's coefficients. Their prior is exponential, with mean 1.
-    Given the people they are drawn as Caron and Doucet (2012) have it. A table of three columns or
-    more has an effect of each combination of those of its columns that come first.
+    Columns with most categories come first, because each column that they depended on would cost
+    most time. Weights are exponentials of a logit's coefficients. Their prior is exponential, with
+    mean 1. Given the people they are drawn as Caron and Doucet (2012) have it. In a table of three
+    columns or more, each combination of the earlier columns has an effect of its own on the last.
 
     References
     ----------

@@ -14,9 +14,9 @@ DRAWS = ("chain", "draw")
 def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
     """Compute the joint probabilities of some columns, for each draw.
 
-    Of :func:`latent_classes`, :func:`graphical`, or a model of your own in which each ``p_COLUMN``
-    has the dims of what that column depends on, and last its own. Of :func:`regressions`, which has
-    no such tables, the columns of one released table, or some of them.
+    For any columns of :func:`latent_classes`, :func:`graphical`, or a model of your own in which
+    each ``p_COLUMN`` has the dims of the columns that it depends on, and last its own.
+    :func:`regressions` has no such tables: there, only for columns of one released table.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ def shares(idata: Any, columns: str | Sequence[str]) -> xr.DataArray:
     Returns
     -------
     DataArray, dims ("chain", "draw", *columns)
-        The share of people with each combination of categories, if there were any number of them;
-        of :func:`regressions`, among the people themselves.
+        The share of each combination of categories in an endless population; for
+        :func:`regressions`, among the people of the model.
 
     Raises
     ------

@@ -50,8 +50,8 @@ def plot_record_acceptance(
         Whether rates are by record or by draw. By default by record, if all records were tracked
         (``dapper={"track_records": True}``).
     step : int, optional
-        Which of several ``DapperStep``, in the order in which they were passed. Needed only if
-        there are several.
+        Which of several ``DapperStep``: in the order in which the model has their records if
+        ``by="record"``, in which they were passed if ``by="draw"``.
     backend : {"matplotlib", "plotly", "bokeh", "none"}, optional
         Plotting backend; by default ArviZ's.
     visuals : mapping of str to mapping or False, optional

@@ -35,13 +35,13 @@ With ``ByEntries`` and ``BySums``, contributions to the sums are computed in one
 - *At once*: for fewer records, or if an operation isn't known to treat records separately.
 
 With ``ByEntries``, a proposal costs two terms for a table of any size; at 400 records in four
-cells, decisions are six times as fast. The terms that `CountStep` reads can't be used here: they
-leave out what doesn't depend on the counts, which the reported log-density needs.
+cells, decisions are six times as fast. The terms that `CountStep` reads can't be used here. The
+reported log-density also needs what doesn't depend on the counts, and they leave that out.
 
-With ``ByRanks``, no density is evaluated where it can't change: a proposal moves a record from one
-interval between candidates to another, and of the candidates between them only those near the best
-matter (`kernels.rank_sweep`). It is used if all releases are such choices, with Gumbel or
-exponential noise. Their operation (`backend.ranks`) says so.
+With ``ByRanks``, a proposal moves a record from one interval between candidates to another. Only
+the candidates between these, and of them only those near the best, are evaluated
+(`kernels.rank_sweep`). It is used if all releases are such choices, with Gumbel or exponential
+noise. Their operation (`backend.ranks`) says so.
 
 With ``ByOrder``, a record that changes moves an order statistic to its new value, or as far as the
 neighbours among the others allow (`kernels.order_sweep`). So three successive values decide, which

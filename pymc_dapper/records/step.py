@@ -132,9 +132,9 @@ class DapperStep(Step):
     their prior. An acceptance near 1 is no sign of good mixing: at a small privacy budget every
     proposal is accepted, but parameters and records follow each other slowly.
 
-    *Counts.* Whole numbers with a noisy answer of each, as counts of areas with zero inflation, are
-    proposed near their present values, and from their prior. ``dapper_accept`` is then 1, unless
-    other factors decide.
+    *Counts.* Whole numbers that each have a noisy answer, such as zero-inflated counts of areas,
+    are proposed near their present values, and from their prior. ``dapper_accept`` is then 1,
+    unless other factors decide.
 
     *Exchanges.* If sums over the records are known exactly (:func:`~pymc_dapper.invariant`, or
     another equality that makes the log-density minus infinity), no record can change alone. After
@@ -340,8 +340,8 @@ class DapperStep(Step):
             return described
         names = {x.name: rv.name for rv, x in self._reading.model.rvs_to_values.items()}
         return (
-            f"{described}\nOnly the first '{names[number.name]}' records are decided on: the "
-            "others are drawn from their prior: no factor depends on them."
+            f"{described}\nOnly the first '{names[number.name]}' records are decided on. No "
+            "factor depends on the others, and they are drawn from their prior."
         )
 
     def __repr__(self) -> str:

@@ -140,7 +140,7 @@ def census_totals(
     for name, code, row in _constraints(rows, levels, geocodes, storage_options, signs):
         total = int(row.sum())
         if (name != _MOST or not row.any()) and found.setdefault(code, total) != total:
-            raise ValueError(f"rows: geocode {code!r} has {found[code]} and {total} people")
+            raise ValueError(f"rows: geocode {code!r} has both {found[code]} and {total} people")
     return found
 
 
@@ -231,7 +231,7 @@ def _query(
         sizes = {code: numbers_of([each]) for code, each in part["value"].items()}
         bad = next(code for code, each in sizes.items() if each is None or each.size != n)
         raise ValueError(
-            f"'{name}': a row must have {n} noisy counts, which that of geocode {bad!r} hasn't"
+            f"'{name}': a row must have {n} noisy counts, but not that of geocode {bad!r}"
         )
     variance = part["variance"].infer_objects().to_numpy()
     if variance.dtype.kind not in "iuf":

@@ -137,8 +137,8 @@ def of_summary(
 def _noise(measure: Any) -> Any:
     if str(measure) not in NOISE_OF_MEASURE:
         raise ValueError(
-            f"measurement: its noise under the output measure {measure} isn't known, but for "
-            f"{' and '.join(NOISE_OF_MEASURE)}"
+            f"measurement: its noise under the output measure {measure} isn't known; "
+            f"known are {' and '.join(NOISE_OF_MEASURE)}"
         )
     return NOISE_OF_MEASURE[str(measure)]
 
@@ -152,7 +152,7 @@ def _check_version(made_by: Any) -> None:
         return
     if package == "opendp" and not found.startswith(tuple(f"{each}." for each in READ)):
         raise ValueError(
-            f"measurement: how OpenDP {found} scores candidates isn't known here, but for versions "
-            f"{', '.join(READ)}. If its scores and noise are those of QuantileMechanism, or of "
-            "NoisyMaxMechanism, write that"
+            f"measurement: how OpenDP {found} scores candidates isn't known here. Known are "
+            f"versions {', '.join(READ)}. If its scores and noise are those of QuantileMechanism, "
+            "or of NoisyMaxMechanism, write that"
         )

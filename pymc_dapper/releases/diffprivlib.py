@@ -67,7 +67,7 @@ def _read(kind: str, given: Any) -> Mechanism:
         case "Exponential" | "PermuteAndFlip":
             return _choice(kind, given)
     raise ValueError(
-        "there is no likelihood of it here, but of Laplace, LaplaceTruncated, Geometric, "
+        "it has no likelihood here. These have one: Laplace, LaplaceTruncated, Geometric, "
         "GeometricTruncated, Gaussian, GaussianAnalytic, GaussianDiscrete, Binary, Exponential and "
         "PermuteAndFlip"
     )

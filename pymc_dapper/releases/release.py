@@ -152,7 +152,7 @@ class Release:
             return getattr(self.queries[0], method)(statistic)
         known(statistic, self.names, "statistic: the release has no query")
         if not statistic:
-            raise ValueError("statistic must hold one for a query at least, got none")
+            raise ValueError("statistic must hold one for at least one query, got none")
         return {name: getattr(self[name], method)(value) for name, value in statistic.items()}
 
     def margins(
@@ -370,11 +370,11 @@ def _written(values: np.ndarray) -> Any:
 
 
 def _refuse_constant(word: str) -> Any:
-    raise ValueError(f"source has the number {word}, which JSON has not")
+    raise ValueError(f"source has the number {word}, which JSON doesn't allow")
 
 
 def _with_each_key_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    different([key for key, _ in pairs], "source must have different keys in one place")
+    different([key for key, _ in pairs], "source must have each key once in one place")
     return dict(pairs)
 
 

@@ -12,10 +12,10 @@ vectorised. If the contribution of an absent row depends on a record, the model 
 **A draw** (`compiled.draw`, one compiled function) shuffles the first n rows, then forms the sums,
 then draws n. Sums in the old order would not belong to the state; a test has that fault. Rows are
 shuffled only if they are alike (`reading.exchangeable`). They are cut at random, and dealt into two
-heaps: any permutation that doesn't depend on the records keeps the posterior. Where a total is
-known exactly, a record that adds to it could otherwise never leave. Records of three values with a
-known total have as many effective draws as if all orders were equally likely, and half as many if
-they are cut only. Without a known total, n has as many without a shuffle (13 models).
+heaps: any permutation that doesn't depend on the records keeps the posterior. Without a shuffle, a
+record that adds to an exactly known total could never leave. Records of three values with a known
+total have as many effective draws as if all orders were equally likely, and half as many if they
+are cut only. Without a known total, n has as many effective draws without a shuffle (13 models).
 
 **The order of steps** is that of a partially collapsed Gibbs sampler (van Dyk and Park 2008, JASA
 103). `assign_steps` makes it:
@@ -35,8 +35,8 @@ absent record's proposal (`ModelReading.possible`), parameters are drawn given a
 order is right.
 
 **Cost.** A sweep decides on the first n records only; the others become their proposals. A test
-shows that this is the same sweep, decision by decision. Proposals of absent records aren't put off:
-a recorded draw, and any function of all rows, would hold records of old parameters.
+shows that this is the same sweep, decision by decision. Absent records are drawn in each sweep.
+Otherwise a recorded draw, and any function of all rows, would hold records of old parameters.
 
 **Number and parameters together.** Twice the records with half the mean have the same sum, so n and
 the mean are strongly correlated. `InterweaveStep` holds the noise of all N records fixed and moves

@@ -172,7 +172,7 @@ def _check_sum(records: Array, low: np.ndarray, high: np.ndarray, order: int) ->
     if bound > (MAX_INTEGER if whole else MAX_FLOAT):
         power = "" if order == 1 else f" of powers up to {order}"
         raise ValueError(
-            f"lower and upper are so far apart that a sum{power} needn't fit into "
+            f"lower and upper are so far apart that a sum{power} may not fit into "
             + ("64-bit integers: give them as floats, or" if whole else "a float:")
             + " scale the records"
         )

@@ -79,19 +79,19 @@ class GibbsStep(CompoundStep):
 
     Notes
     -----
-    Blocks need compiled steps for all variables of the model, small data, and 2,000 iterations to
-    go. NUTS, :class:`FunctionStep`, :class:`MarginalisedStep` (which has NUTS within it) and counts
-    drawn on a tree are computed in Python in each iteration. Steps are called one after the other
-    while one of them tunes itself, looks for a possible start, lets records walk or exchange, or
-    looks at the chain for a warning. The loop is compiled before a chain's first block, in up to a
-    second, and kept on disk for all models with alike steps. The points of a block share its
-    memory: copy those that you keep. An interrupt waits until the block is done. Whatever the
-    steps, numba loses about one of 100: one that comes while it throws a function away, or while
-    PyMC records a draw. Interrupt again.
+    Blocks need compiled steps for all variables of the model, small data, and at least 2,000
+    iterations that are left. NUTS, :class:`FunctionStep`, :class:`MarginalisedStep` (which has NUTS
+    within it) and counts drawn on a tree are computed in Python in each iteration. Steps are called
+    one after the other while one of them tunes itself, looks for a possible start, lets records
+    walk or exchange, or looks at the chain for a warning. The loop is compiled before a chain's
+    first block, in up to a second, and kept on disk for all models with alike steps. The points of
+    a block share its memory: copy those that you keep. An interrupt waits until the block is done.
+    Whatever the steps, about one interrupt of 100 is lost: if it comes while numba throws a
+    function away, or while PyMC records a draw. Then interrupt again.
 
     The state (``sampling_state``) is that of the last draw which PyMC was handed. What is left of
-    the block is dropped, and computed again. So it is if somebody has changed the point. Don't
-    write to the arrays of a point, but replace them: nobody sees that an array was written to.
+    the block is dropped, and computed again. The same happens if the point was changed. Replace
+    arrays of a point, and don't write to them: the step can't notice that.
 
     Examples
     --------

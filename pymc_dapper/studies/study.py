@@ -72,8 +72,8 @@ def study(
     replicates : int, default 1
         Number of simulated releases for each setting.
     var_names : sequence of str, optional
-        Parameters to report, ``pm.Deterministic`` among them. Those that the true values have the
-        names of if not given.
+        Parameters to report, ``pm.Deterministic`` among them. By default, those that have a true
+        value.
     seed : int, optional
         Seed of the study. By default drawn, or taken from ``store``. The seed of a cell depends on
         it, on the cell's settings and on the replicate: not on the workers, the order, or the rest
@@ -126,10 +126,10 @@ def study(
           in it, else 0; ``ess_bulk``, ``ess_per_second``, ``r_hat``; ``missing_information`` with
           its Monte Carlo error ``missing_information_mcse``;
         - over finished replicates: ``bias`` and ``coverage``, with their Monte Carlo errors
-          ``bias_mcse`` and ``coverage_mcse`` (the latter computed with one more covering and one
-          more missing interval, so that it is never 0).
+          ``bias_mcse`` and ``coverage_mcse`` (the latter computed as if one more interval held the
+          truth and one more missed it, so that it is never 0).
 
-        All is nan that isn't known. Attributes: ``seed`` and ``prob``.
+        Unknown values are nan. Attributes: ``seed`` and ``prob``.
 
     Raises
     ------

@@ -112,7 +112,7 @@ def combine(estimates: ArrayLike, variances: ArrayLike, *, rule: Rule = "synthet
 
     - synthetic (Raghunathan, Reiter and Rubin 2003): :math:`T = (1 + 1/m) b - u`, with
       :math:`(m - 1) (1 - u / ((1 + 1/m) b))^2` degrees of freedom. A set's own estimate scatters
-      around its posterior draw, which b has once too often;
+      around its posterior draw, and b holds this scatter once too often;
     - records (Rubin 1987): :math:`T = u + (1 + 1/m) b`, with
       :math:`(m - 1) (1 + u / ((1 + 1/m) b))^2` degrees of freedom;
     - mixture (Räisä et al. 2025): the mean of the normal distributions with these estimates and

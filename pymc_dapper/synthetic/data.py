@@ -35,9 +35,8 @@ def synthetic_data(
 ) -> list[DataFrame]:
     """Make synthetic data sets from a posterior, each from another of its draws.
 
-    They are made of the release alone, so that handing them on costs no further privacy. No single
-    set is the truth: repeat an analysis on all of them, and take its answers together
-    (:func:`combine`).
+    They are made from the release alone, so handing them on costs no further privacy. No single set
+    is the truth: repeat an analysis on all of them, and combine its answers (:func:`combine`).
 
     Parameters
     ----------

@@ -211,8 +211,8 @@ def read_alpha(
         if below.any():
             raise ValueError(
                 f"impossible: area {np.flatnonzero(below)[0]} has impossible cells of its own, but "
-                "shares proportions with others. Say so of the area that shares them, or let "
-                "shared= be a deeper level"
+                "shares proportions with others. Mark these cells in the area whose blocks share "
+                "proportions, or let shared= be a deeper level"
             )
     if not found.any(axis=1).all():
         area = together[np.flatnonzero(~found.any(axis=1))[0]]

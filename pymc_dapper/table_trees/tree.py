@@ -60,15 +60,15 @@ class TableTree:
     -----
     The prior: a block's total n follows ``prior``. Each of its people is in cell c with probability
     p[c], and p is shared by all blocks of a group, with p ~ Dirichlet(concentration). The p are
-    marginalised. So blocks of a group differ in their proportions by chance alone, as far as the
-    prior knows, and groups are independent.
+    marginalised. So in the prior, blocks of a group differ in their proportions by chance alone,
+    and groups are independent.
 
-    The moves are Metropolis's: two cells of a group exchange as many people as the prior and the
-    noise of the group's area and those above say; as many people move to another block as the two
-    totals say; two people of two blocks change places where a total between them is known to within
-    a person; people come and go if no exact total forbids it. They take time by people and by the
-    noisy counts that change. Memory is by blocks and cells, 6 bytes each, and 8 for each noisy
-    count.
+    There are four Metropolis moves. Two cells of a group exchange people, as many as the prior and
+    the noise of the group's area and of those above allow. People move to another block, as many as
+    the two totals allow. Two people of two blocks change places, where a total between them is
+    known to within a person. People come and go, if no exact total forbids it. Time grows with
+    people and with the noisy counts that change. Memory is 6 bytes for each cell of a block, and 8
+    for each noisy count.
 
     Examples
     --------
@@ -162,8 +162,8 @@ class TableTree:
         draws : int, default 1000
             Draws of each chain.
         keep : dict of str to (query, areas)
-            The margins to keep: counts of the areas, given by their numbers, by the classes of a
-            query, which is named, or given by the class of each cell.
+            The margins to keep, by a name: counts of some areas by the classes of a query. The
+            query is a name, or the class of each cell; areas are numbers.
         tune : int, default 200
             Sweeps before the first draw.
         chains : int, default 2
@@ -171,20 +171,20 @@ class TableTree:
         thin : int, default 1
             Sweeps for each draw.
         random_seed : int, Generator, ..., optional
-            The same seed gives the same draws with any executor. Needed to go on.
+            The same seed gives the same draws with any executor. Needed to continue a run.
         executor : Executor, optional
             Where chains run: of ``concurrent.futures``, or Dask's ``Client.get_executor()``.
         results : path, optional
-            A directory. Draws are written to it, not kept in memory: 4 bytes for each number. A
-            call after a kill goes on, with the same draws. At the end, intervals are written to a
-            Parquet file by margin; :meth:`so_far` does it before.
+            A directory. Draws are written to it, not kept in memory: 4 bytes for each number. If a
+            run is killed, the same call continues it, with the same draws. At the end, intervals
+            are written to a Parquet file by margin; :meth:`so_far` does it before.
         every : int, default 100
-            Draws from one writing of the state to the next.
+            Number of draws after which the state is written again.
 
         Returns
         -------
         TableDraws
-            The draws of each margin, and what is said of them.
+            The draws of each margin, with their summaries.
 
         Warns
         -----
@@ -239,12 +239,12 @@ class TableTree:
         Returns
         -------
         TableDraws
-            As many draws of each chain as the one has that is furthest behind.
+            From each chain, as many draws as the shortest one has.
 
         Raises
         ------
         ValueError
-            If there are no draws yet, or those of another tree or of other margins.
+            If there are no draws yet, or if they are of another tree or of other margins.
         """
         folder = Path(checks.text(str(results), "results"))
         drawn = read_so_far(folder, self._margins(keep), (self._fixed, self._released))
@@ -258,8 +258,8 @@ class TableTree:
         name = list(self._queries)[q]
         warnings.warn(
             f"queries[{name!r}]: areas at depth {depth} differ from their released counts by more "
-            f"than noise of this scale, by {misfit.max():.0f} standard errors of the sum of "
-            "squares. Either the scale is too small; or areas that share proportions don't have "
-            "the same (give shared= a deeper level); or prior= is wrong; or chains are too short",
+            f"than noise of this scale explains: by {misfit.max():.0f} standard errors of the sum "
+            "of squares. Either the scale is too small; or areas that share proportions differ in "
+            "them (give shared= a deeper level); or prior= is wrong; or chains are too short",
             stacklevel=3,
         )

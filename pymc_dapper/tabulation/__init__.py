@@ -5,8 +5,8 @@ its result is a model. It evaluates nothing, so the number of records costs noth
 rewrites contributions of records with a row for each cell: the record's variables become constants.
 Public arrays that are combined with them are traced to the arrays that they were computed from. The
 distinct rows of these (`rows`) are the rows of the table. A sum over some records is first written
-as one over all. Operations that aren't known to treat records separately are refused.
-Lengths are constants by then, so a mean still divides by the number of records.
+as one over all. Operations that aren't known to treat records separately are refused. Lengths are
+made constants first, so a mean still divides by the number of records.
 
 `model` marginalises records, given others on which they depend. `long_form` reads a matrix as
 one record for each entry. `cliques` says which variables are counted together: a variable with

@@ -63,7 +63,7 @@ def read_by_entry(model: Model, rv: TensorVariable) -> TableReading:
     read = ReadInTerms(model, [rv], by_entry=True)
     values, [record] = few_values(rv), read.records
     if values is None or None in read.shape:
-        raise TabulationError(f"'{rv.name}': not of few values, or of unknown shape")
+        raise TabulationError(f"'{rv.name}': it has many possible values, or an unknown shape")
     answers = {}
     for x in (*model.basic_RVs, *model.potentials, *model.deterministics):
         if x is rv or rv not in ancestors([x]):

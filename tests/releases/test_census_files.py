@@ -152,7 +152,7 @@ def test_files_that_cannot_be_read_are_refused(directory, tmp_path):
         read_census(tmp_path / "one.parquet", levels=LEVELS)
     names = {"variance": "value", "value": "variance"}
     parquet.write_table(table.rename_columns(names), tmp_path / "one.parquet")
-    with pytest.raises(ValueError, match="must have 3 noisy counts, which that of geocode '0300"):
+    with pytest.raises(ValueError, match="must have 3 noisy counts, but not that of geocode '0300"):
         read_census(tmp_path / "one.parquet", levels={"county": 9}, queries=["hhinstlevels"])
     unnamed = table.set_column(1, "query_name", [pa.array([None, 1, 2], pa.int64())])
     parquet.write_table(unnamed, tmp_path / "one.parquet")
@@ -211,7 +211,7 @@ def test_constraints_that_cannot_be_read_are_refused():
             census_totals(rows | change, levels={"county": 4})
     rows["query_name"][0] = "total_con"
     rows["value"][0], rows["value"][2] = [7], [0] * 8
-    with pytest.raises(ValueError, match="geocode '0560' has 7 and 0 people"):
+    with pytest.raises(ValueError, match="geocode '0560' has both 7 and 0 people"):
         census_totals(rows, levels={"county": 4})
 
 

@@ -60,7 +60,7 @@ def test_mechanisms_are_read(given, expected):
         (
             library("LaplaceFolded"),
             ValueError,
-            "diffprivlib's LaplaceFolded: there is no likelihood of it here, but of Laplace",
+            "diffprivlib's LaplaceFolded: it has no likelihood here. These have one: Laplace",
         ),
         (library("Laplace", sensitivity=0), ValueError, "Laplace: scale"),
         (

@@ -11,10 +11,10 @@ draw of eight models takes 3.0 to 6.7 (median 4.2), and 6.4 to 21 (median 12) wi
 - `deferred_libraries`: numba's class of code libraries, and six of its functions. Without it, these
   models take 1.1 to 1.8 times as long.
 - `addresses`: how numba lowers calls and lays out arrays. A new model with `CountStep` takes 4.7
-  instead of 8.7, after another with such moves; sweeps take 1 to 5 % longer. One with
-  `MarginalisedStep` takes 5 instead of 13, and draws on a tree take 2.5 instead of 8. The other
-  kernels are compiled into each model: counts as a function of noise took 1.7 times as long when
-  called by a symbol.
+  seconds instead of 8.7 if another with such moves was compiled before; sweeps take 1 to 5 %
+  longer. A model with `MarginalisedStep` takes 5 instead of 13, and one with draws on a tree 2.5
+  instead of 8. The other kernels are compiled into each model: counts as a function of noise took
+  1.7 times as long when called by a symbol.
 - `one_function`: PyTensor's dispatch and linker. Without it, these models take 1.8 to 3.9 times as
   long.
 - `generators`: numba's type of a generator. A draw of a small model takes a fifth to a third less,

@@ -77,7 +77,7 @@ def solve_tree_files(
         A directory of Parquet files, each with columns ``node``, ``parent`` (numbers of nodes; -1
         or null for a root), ``released`` (null where nothing was), ``scale``, and ``noise`` if it
         isn't discrete Gaussian, all as in :class:`CountTree`. ``_top.parquet`` has the nodes above;
-        any other file has one subtree, the parent of whose root is in ``_top.parquet``.
+        any other file has one subtree, and the parent of its root is in ``_top.parquet``.
     target : path
         A directory for the results, a file for each of the source's: columns ``node``, ``mean``,
         ``sd``, ``quantiles`` and ``draws`` (lists, in the order asked for). Rows aren't in the
@@ -89,7 +89,7 @@ def solve_tree_files(
     draws : int, default 0
         Number of independent draws of all counts.
     random_seed : int, Generator, ..., optional
-        The same seed gives the same draws with any executor. Needed to go on with draws.
+        The same seed gives the same draws with any executor. Needed to continue a call with draws.
     executor : Executor, optional
         Where files are worked on: a pool of processes or threads, or Dask's
         ``Client.get_executor()``. Workers need the same directories.
