@@ -6,8 +6,9 @@ says why each is needed.
 **Operations with a kernel.** A kernel calls the model's compiled log-density. numba's own disk
 cache identifies a kernel by its source, not by the function that it is given, and could serve code
 of another model. So a sweep is a PyTensor operation with its own numba dispatch (`numba_ops`),
-compiled together with the log-density. Its key (`kernel_key`) is of the graph, and of the bytecode
-and constants of each function that the kernel reaches. A new kernel has nothing to list.
+compiled together with the log-density. Its key (`kernel_key`) covers the graph, and the bytecode
+and constants of each function that the kernel reaches. So nobody has to list what a new kernel
+uses.
 
 **Separate kernels.** A large kernel that doesn't depend on a model, such as the cdf of counts, is
 kept on disk separately (`kept_on_disk`). Its key depends on its source and all that this refers to.

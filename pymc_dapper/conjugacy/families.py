@@ -22,7 +22,7 @@ Parameters = tuple[TensorVariable, ...]
 class Family:
     """A family of distributions to which conditionals of a parameter belong.
 
-    Its parameters are such that the likelihoods it is conjugate to add to them.
+    Each likelihood that it is conjugate to adds a term to its parameters.
 
     Attributes
     ----------

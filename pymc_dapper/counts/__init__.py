@@ -1,8 +1,8 @@
 """Tables of counts as latent variables: how a model depends on them, and their step.
 
 `reading` walks through each factor (`graphs.terms.walk`) and splits it into terms of few cells, by
-linear functions of the counts. An exact condition is a linear equation of the cells. A cell that an
-equation makes the sum of others, a latent total, is replaced by that sum everywhere
+linear functions of the counts. An exact condition is a linear equation of the cells. If an equation
+makes a cell the sum of others, the cell is a latent total, and is replaced by that sum everywhere
 (`reading.totals`). `reading.moves` lists moves that keep the equations and connect all tables;
 `reading.blocks` finds cells that are tied by overlapping sums; `reading.tree` checks whether all
 sums are nested or disjoint. Tables that agree on margins have moves of their own

@@ -149,9 +149,8 @@ class IntervalQuantileMechanism(RankedMechanism):
         records = as_records(x, "x", max_ndim=1)
         if np.dtype(records.dtype).kind not in "iu":
             raise TypeError(
-                f"x must hold whole numbers, as integers, got {shown(x)}. For real "
-                "numbers, the release's density depends on where each record lies: it has no "
-                "likelihood here"
+                f"x must hold whole numbers, as integers, got {shown(x)}. Real numbers "
+                "have no likelihood here: the density depends on where each record lies"
             )
         return counts_between(records, np.arange(self.lower + 1.0, self.upper + 1.0))
 

@@ -327,7 +327,7 @@ def log_likelihood(
     equalities : (m, cells) array_like, optional
         Coefficients A of the invariants.
     inequalities : None
-        Exists to explain that there is no such likelihood.
+        Refused, with the reason why there is no such likelihood.
 
     Returns
     -------

@@ -284,7 +284,7 @@ def umpu_test(
     Returns
     -------
     ProportionTest
-        Two-sided. There is no critical value: it takes the count to decide, and a coin.
+        Two-sided. There is no critical value: the count and a random draw decide.
 
     References
     ----------

@@ -127,8 +127,8 @@ def census_totals(
     Returns
     -------
     dict of str to int
-        Exact totals by geocode, for `census_tables`. An area has 0 people if it has neither housing
-        units nor group quarters, as many blocks. Totals of states are published elsewhere.
+        Exact totals by geocode, for `census_tables`. An area with neither housing units nor group
+        quarters has 0 people; many blocks are such areas. Totals of states are published elsewhere.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def census_bounds(
     Raises
     ------
     ValueError
-        If rows aren't constraints on people, or an area has but one of both bounds.
+        If rows aren't constraints on people, or an area has only one of the two bounds.
     """
     found: dict[str, np.ndarray] = {}
     signs = {_LEAST: ">=", _MOST: "<="}

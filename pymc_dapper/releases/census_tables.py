@@ -53,9 +53,9 @@ def census_tables(
         Totals that are known exactly, by geocode: ``{"56": 576851}``. A geocode that has no row
         becomes an area; "" is all that was read.
     parents : mapping of str to str, optional
-        The area that another is a part of, by geocodes. Of others, it is the one whose geocode is
-        the longest beginning of theirs: ``{"056": "56", "156": "56"}`` puts the two parts of
-        Wyoming, without and with tribal areas, together.
+        For an area, the area that it is a part of, by their geocodes. By default, the one whose
+        geocode is the longest beginning of its own: ``{"056": "56", "156": "56"}`` puts the two
+        parts of Wyoming, without and with tribal areas, together.
     bounds : mapping of str to array_like, shape (2, kinds), optional
         The least and the most people of an area in each value of "hhgq", as `census_bounds` reads
         them. Where the most are 0, cells are impossible. `TableTree` then needs ``shared=``: the

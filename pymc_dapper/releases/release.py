@@ -152,7 +152,7 @@ class Release:
             return getattr(self.queries[0], method)(statistic)
         known(statistic, self.names, "statistic: the release has no query")
         if not statistic:
-            raise ValueError("statistic must hold one for at least one query, got none")
+            raise ValueError("statistic must name at least one query, got none")
         return {name: getattr(self[name], method)(value) for name, value in statistic.items()}
 
     def margins(

@@ -21,8 +21,8 @@ def smartnoise_mechanism(
     Parameters
     ----------
     mechanism : AdditiveNoiseMechanism
-        The mechanism of the column, which has its kind and its scale. It belongs to the column's
-        name in the query that SmartNoise's reader makes of the user's query.
+        The mechanism of the column, which has its kind and its scale. SmartNoise's reader rewrites
+        the user's query; the column is meant by its name there.
     column : {"int", "float"}
         The column's type. Counts, and sums of whole numbers, are released as whole numbers:
         SmartNoise adds real-valued noise and cuts off the fraction.
