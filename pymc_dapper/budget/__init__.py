@@ -24,8 +24,8 @@ noise, and never promises more than "tight".
 
 A budget is for a kind of neighbouring data sets: those that differ in the values of one record
 (``neighbours="replace"``, the default), or in the presence of one record
-(``neighbours="add_remove"``). `to_replace` converts the latter to the former. Budgets for different
-neighbours don't add up.
+(``neighbours="add_remove"``). `to_replace` converts the second kind to the first. Budgets for
+different neighbours don't add up.
 
 A sensitivity is a plain number, in the norm of the noise; or the whole `sensitivity` of a
 statistic, from which the norm is picked. A number known to be in another norm is refused, and so is

@@ -97,8 +97,8 @@ class BoundaryStep(Step):
         self._stage("Checking")
         if not agrees(reading, point):
             raise ReadingError(
-                "BoundaryStep read the columns' probabilities otherwise than the model has them. "
-                "Leave the step out, and report it"
+                "BoundaryStep read other probabilities of the columns than the model has. "
+                "Leave the step out, and report the model"
             )
         state = (*reading.people.records, *reading.parameters, *reading.given)
         self._given = Given(state, SharedData(reading, self._built))

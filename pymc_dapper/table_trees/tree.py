@@ -23,9 +23,9 @@ class TableTree:
     """A table of people of each area of a tree, given noisy counts of crossing queries.
 
     Areas are parts of one another: blocks, tracts, counties, a state. The people of each block are
-    in cells, such as of age by race. Each query counts the people of an area by classes of cells,
-    with noise, at any areas. :meth:`sample` draws the tables of all blocks together, and keeps the
-    margins that are asked for.
+    in cells, such as age by race. Each query counts people by classes of cells, with noise, in some
+    areas or all. :meth:`sample` draws the tables of all blocks together, and keeps the margins that
+    are asked for.
 
     Parameters
     ----------

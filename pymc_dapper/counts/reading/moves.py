@@ -472,7 +472,7 @@ def _given_directions(
     for move in moves:
         if not np.array_equal(totals.completed(move), move):
             raise ReadingError(
-                f"the move {move.tolist()} changes a total otherwise than the cells that it adds up"
+                f"the move {move.tolist()} changes a total by more or less than its cells"
             )
     moves[:, totals.follows] = 0
     # Turn moves of one sign upwards, so that their line has a lower end.
