@@ -39,12 +39,15 @@ def total_by_category(
     whose leading axes are broadcast to them. The counts have the parameter's static shape.
     """
     lookup, size = read_lookup(entries), prod(parameter.type.shape)
-    if lookup is not None and lookup.table is parameter and len(lookup.indices) == 1:
-        (n_rows, n_categories), [row] = parameter.type.shape, lookup.indices
-        row = row.astype("int64")  # it may be of a type that is too short for numbers of entries
-        inside = pt.ge(row + n_rows, 0) & pt.lt(row, n_rows)
-        inside &= pt.ge(categories, 0) & pt.lt(categories, n_categories)
-        which = row % n_rows * n_categories + categories
+    if lookup is not None and lookup.table is parameter and lookup.indices:
+        n_categories, row = parameter.type.shape[-1], pt.constant(0)
+        inside = pt.ge(categories, 0) & pt.lt(categories, n_categories)
+        for index, length in zip(lookup.indices, lookup.lengths, strict=True):
+            # It may be of a type that is too short for numbers of entries.
+            index = index.astype("int64")
+            inside &= pt.ge(index + length, 0) & pt.lt(index, length)
+            row = row * length + index % length
+        which = row * n_categories + categories
     else:
         numbers = _numbers(entries, parameter)
         n_categories = numbers.shape[-1]

@@ -11,7 +11,7 @@ from pytensor.graph import Apply, Op, Variable
 from pytensor.graph.basic import equal_computations
 from pytensor.tensor.elemwise import DimShuffle, Elemwise
 from pytensor.tensor.math import Sum
-from pytensor.tensor.subtensor import AdvancedSubtensor, indices_from_subtensor
+from pytensor.tensor.subtensor import AdvancedSubtensor, Subtensor, indices_from_subtensor
 from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.bounds import bounds_of
@@ -74,7 +74,7 @@ def _factors(product: TensorVariable) -> list[TensorVariable]:
 
 
 def read_lookup(factor: TensorVariable) -> Lookup | None:
-    """Read a factor as rows of a table, or as its only row; None if it is something else."""
+    """Read a factor as rows of a table, some of these, or its only row; None for anything else."""
     if factor.type.ndim == 1:
         return Lookup(factor, ())
     match factor.owner:
@@ -83,6 +83,9 @@ def read_lookup(factor: TensorVariable) -> Lookup | None:
             vectors = all(isinstance(x, TensorVariable) and x.type.ndim == 1 for x in indices)
             if vectors and len(indices) == table.type.ndim - 1:
                 return Lookup(table, tuple(indices))
+        case Apply(op=Subtensor(idx_list=(slice(),)) as op, inputs=[rows, *ends]):
+            if (lookup := read_lookup(rows)) is not None and lookup.indices:
+                return Lookup(lookup.table, tuple(op(x, *ends) for x in lookup.indices))
     return None
 
 
@@ -119,12 +122,15 @@ def rows_looked_up(
 
 
 def flat_lookups(lookups: Sequence[Lookup]) -> list[TensorVariable]:
-    """Return the indices, lengths and numbers of axes of look-ups, as kernels take them."""
+    """Return the indices, lengths and numbers of axes of look-ups, as kernels take them.
+
+    Indices are never a constant. For a constant array, numba would compile a kernel once more.
+    """
     indices = [pt.cast(x, "int64") for lookup in lookups for x in lookup.indices]
     lengths = [length for lookup in lookups for length in lookup.lengths]
     axes = [len(lookup.indices) for lookup in lookups]
     return [
-        pt.concatenate(indices) if indices else pt.zeros(0, dtype="int64"),
+        pt.concatenate(indices) if indices else pt.empty(0, dtype="int64"),
         *(pt.constant(np.array(x, dtype=np.int64)) for x in (lengths, axes)),
     ]
 

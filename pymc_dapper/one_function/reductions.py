@@ -17,6 +17,7 @@ from pymc_dapper.one_function.indexing import NotWrittenError
 from pymc_dapper.one_function.operations import dtype_of, written
 from pymc_dapper.one_function.scalars import apply_scalar, cast, converted, expression, literal
 from pymc_dapper.one_function.values import (
+    NOTHING,
     Index,
     Value,
     empty,
@@ -126,14 +127,23 @@ def _start(by: ps.ScalarOp, dtype: str) -> str:
 @written.register(CumOp)
 def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value:
     [x] = inputs
-    dtype = dtype_of(node)
-    few = x.ndim == 1 and x.small and x.shape != (0,)
-    if not few or x.dtype != dtype or dtype not in ("float64", "int64"):
+    dtype, axis = dtype_of(node), 0 if op.axis is None else op.axis % x.ndim
+    if x.dtype != dtype or dtype not in ("float64", "int64") or (op.axis is None and x.ndim > 1):
         raise NotWrittenError
-    by = "+" if op.mode == "add" else "*"
+    by, start = ("+", 0) if op.mode == "add" else ("*", 1)
 
     def joined(a: Term, b: Term) -> Term:
         return code.evaluate(f"{a.text} {by} {b.text}", a, b)
 
-    terms = accumulate(map(x.entry, indices(x.shape)), joined)
-    return separate(code, dtype, list(x.shape), list(terms))
+    if x.ndim == 1 and x.small and x.shape != (0,):
+        terms = accumulate(map(x.entry, indices(x.shape)), joined)
+        return separate(code, dtype, list(x.shape), list(terms))
+    others = [1 if k == axis else n for k, n in enumerate(x.shape)]
+    totals, name = empty(code, others, dtype), empty(code, x.shape, dtype)
+    with loops(code, others) as index:
+        code.add(f"{place(totals, index)} = {start}")
+    with loops(code, x.shape, [axis, *(k for k in range(x.ndim) if k != axis)]) as index:
+        total = place(totals, [NOTHING if k == axis else at for k, at in enumerate(index)])
+        code.add(f"{total} = {total} {by} {x.entry(index).text}")
+        code.add(f"{place(name, index)} = {total}")
+    return in_memory(code, name, dtype, x.shape)

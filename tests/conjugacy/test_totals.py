@@ -7,6 +7,7 @@ import pytest
 
 from pymc_dapper import ConjugateStep
 from pymc_dapper.conjugacy.totals import total, total_by_category
+from pymc_dapper.graphs.products import read_lookup
 
 
 def test_a_category_out_of_range_is_refused_and_not_written():
@@ -51,6 +52,32 @@ def test_categories_are_counted_by_the_row_that_they_belong_to(rows):
     p = pt.vector("p", shape=(3,))
     alike = total_by_category(categories, p, p).eval(mode="FAST_COMPILE")
     np.testing.assert_array_equal(alike, [2, 1, 1])
+
+
+CUBE = pt.tensor3("cube", shape=(2, 3, 4))
+
+
+def counted(entries, categories):
+    counts = total_by_category(pt.constant(categories), entries, CUBE)
+    return counts.eval({CUBE: np.zeros((2, 3, 4))}, on_unused_input="ignore")
+
+
+@pytest.mark.parametrize("first", [4, 3, 0])
+def test_rows_may_be_the_first_of_a_table_that_two_columns_look_up(first):
+    """As the present ones of records of unknown number are."""
+    given, categories = ([0, 1, 1, -1], [-3, 1, 2, 2]), np.array([3, 0, 2, 2])
+    expected, n = np.zeros((2, 3, 4)), pt.constant(first)
+    np.add.at(expected, (*(np.array(x)[:first] for x in given), categories[:first]), 1)
+    entries = CUBE[tuple(pt.constant(x) for x in given)][:n]
+    assert read_lookup(entries).table is CUBE
+    np.testing.assert_array_equal(counted(entries, categories[:first]), expected)
+
+
+@pytest.mark.parametrize("wrong", [(2, 0), (-3, 0), (0, 3), (1, -4)])
+def test_each_index_of_a_row_is_checked(wrong):
+    """Also where the row would be another one of the table."""
+    with pytest.raises(AssertionError, match="out of range"):
+        counted(CUBE[tuple(pt.constant([0, x]) for x in wrong)], np.array([1, 1]))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])

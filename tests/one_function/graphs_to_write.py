@@ -393,6 +393,12 @@ def graphs(
         *pt.grad((pt.concatenate([w[:, None], square], axis=1) ** 2).sum(), [w, square]),
     )
     add("cumulated", pt.cumsum(w), pt.cumprod(w)[1:], pt.cumsum(pt.exp(w)).sum(), pt.cumsum(w)[n])
+    add(
+        "cumulated along an axis",
+        *(each.cumsum(axis) for each in (x, pt.exp(square), of_stack) for axis in (0, -1)),
+        *(cube.cumprod(1), cube.cumsum(), v.cumsum(), i.cumsum(), pt.cumsum(none, axis=1)),
+        *(pt.cumsum(b), pt.cumsum(nobody), x.cumsum(1)[:, n], i.cumprod()),
+    )
     lower, upper = (part(square) + 3 * pt.eye(3) for part in (pt.tril, pt.triu))
     add(
         "triangular",

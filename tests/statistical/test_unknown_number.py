@@ -164,7 +164,7 @@ FAULTS = {
         compiled,
         "drawn_number",
         {
-            'number = pt.searchsorted(cumulated, u * total, side="right")': (
+            "number = pt.le(cumulated, u * total).sum()": (
                 "number = (cumulated[:-1] <= u * total).sum() + (u * total < cumulated[-2])"
             )
         },

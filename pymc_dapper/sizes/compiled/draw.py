@@ -65,5 +65,5 @@ def drawn_number(
     largest = finite.max()
     cumulated = pt.cumsum(pt.exp(finite - largest))
     total = cumulated[-1]
-    number = pt.searchsorted(cumulated, u * total, side="right")
+    number = pt.le(cumulated, u * total).sum()
     return pt.switch(largest > none, number, -1), (total - cumulated[last - 1]) / total
