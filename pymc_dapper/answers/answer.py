@@ -126,6 +126,9 @@ class Answer(NDArrayOperatorsMixin):
     def sel(self, **labels: Any) -> "Answer":
         """Choose cells by their labels, as ``DataArray.sel`` does."""
         self._check_dims(labels)
+        for dim, label in labels.items():
+            if isinstance(label, str) and label not in self.draws[dim].to_index():
+                raise KeyError(f"'{dim}' has no label {label!r}")
         return self._kept(lambda x: x.sel(labels))
 
     def isel(self, **numbers: Any) -> "Answer":

@@ -174,6 +174,7 @@ def test_a_ratio_of_zeros_has_no_interval():
         (lambda a: a.rank("month"), ValueError, "there is no dim 'month', but"),
         (lambda a: a.groupby("month"), ValueError, "groupby: there is no 'month', but district"),
         (lambda a: a["A", 2024, 1], KeyError, "there are 3 labels"),
+        (lambda a: a["people"], KeyError, "'district' has no label 'people'"),
         (lambda a: a.map(3), TypeError, "function_of_draws must be a function"),
         (lambda a: a.map(lambda x: x.mean("draw")), ValueError, "must return a DataArray with"),
         (lambda a: list(a), TypeError, "can't be iterated over"),
