@@ -243,8 +243,6 @@ def _log_weights_sum(remainder: TensorVariable, sigma: TensorVariable) -> Tensor
     known = _lattice.known_value(sigma)
     if known is not None and np.all(known >= DUAL_FROM):
         return _log_dual_sum(remainder, sigma)
-    if known is not None and np.all(known < DUAL_FROM):
-        return _log_direct_sum(remainder, sigma)
     # A derivative of the branch not taken is multiplied by zero: keep it finite.
     return pt.switch(
         pt.lt(sigma, DUAL_FROM),

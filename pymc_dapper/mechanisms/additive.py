@@ -187,9 +187,6 @@ class AdditiveNoise(PublishedByRules):
         law = type(self)._log_between
         assert law is not None
         width = span.width
-        if width is not None and low.plus == -high.plus:
-            distance = pt.abs(low.at - statistic)
-            return law(distance - high.plus, distance + high.plus, width, *self._symbolic)
         first, last = (end.at - statistic + end.plus for end in (low, high))
         if width is None:
             # Keep the branch that isn't chosen finite.

@@ -12,7 +12,6 @@ import pytensor.tensor as pt
 from pytensor.compile.sharedvalue import SharedVariable
 from pytensor.graph import Constant, Variable, ancestors, explicit_graph_inputs
 from pytensor.tensor.elemwise import DimShuffle
-from pytensor.tensor.subtensor import AdvancedSubtensor
 from pytensor.tensor.variable import TensorVariable
 from scipy import sparse
 
@@ -217,7 +216,7 @@ class _Writer:
             expands = p.owner is not None and isinstance(p.owner.op, DimShuffle)
             return self._in_model([p.owner.inputs[0] if expands else p[0]])[0]
         reading = self._reading
-        [at] = self._in_model([_without_identity(reading.at_cells(p, given))])
+        [at] = self._in_model([reading.at_cells(p, given)])
         shape = (*self._lead, *reading.shape_of(given)[1:], *core)
         return at if tuple(at.type.shape) == shape else at.reshape(shape)
 
@@ -445,17 +444,6 @@ def _linear(coefficients: sparse.csr_array, cells: TensorVariable) -> TensorVari
 def _is_known(graph: TensorVariable) -> bool:
     """Whether a graph depends on constants only."""
     return all(isinstance(x, Constant) for x in ancestors([graph]) if x.owner is None)
-
-
-def _without_identity(graph: TensorVariable) -> TensorVariable:
-    """Leave out a look-up of all rows, in their order."""
-    node = graph.owner
-    if node is not None and isinstance(node.op, AdvancedSubtensor) and len(node.inputs) == 2:
-        table, index = node.inputs
-        length = table.type.shape[0]
-        if isinstance(index, Constant) and np.array_equal(index.data, np.arange(length or 0)):
-            return table
-    return graph
 
 
 def _labels(reading: TableReading) -> list[str]:
