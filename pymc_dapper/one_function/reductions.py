@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import reduce
-from itertools import accumulate
 from math import prod
 from typing import Any
 
@@ -131,13 +130,6 @@ def _cumulated(op: CumOp, node: Apply, code: Code, inputs: list[Value]) -> Value
     if x.dtype != dtype or dtype not in ("float64", "int64") or (op.axis is None and x.ndim > 1):
         raise NotWrittenError
     by, start = ("+", 0) if op.mode == "add" else ("*", 1)
-
-    def joined(a: Term, b: Term) -> Term:
-        return code.evaluate(f"{a.text} {by} {b.text}", a, b)
-
-    if x.ndim == 1 and x.small and x.shape != (0,):
-        terms = accumulate(map(x.entry, indices(x.shape)), joined)
-        return separate(code, dtype, list(x.shape), list(terms))
     others = [1 if k == axis else n for k, n in enumerate(x.shape)]
     totals, name = empty(code, others, dtype), empty(code, x.shape, dtype)
     with loops(code, others) as index:

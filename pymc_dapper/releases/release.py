@@ -77,7 +77,7 @@ class Release:
             raise TypeError(f"queries must be a list of Query, got {shown(self.queries)}")
         if not queries:
             raise ValueError("queries must hold at least one query, got none")
-        rule = "queries must have different names (dataclasses.replace(query, name=...) renames one)"
+        rule = "queries must have different names (dataclasses.replace(query, name=...) sets one)"
         different([query.name for query in queries], rule)
         _check_dims(queries)
         check_budget(self.budget)

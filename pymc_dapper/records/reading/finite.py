@@ -7,7 +7,6 @@ from itertools import product
 from math import prod
 
 import numpy as np
-import pytensor.scalar as ps
 import pytensor.tensor as pt
 from pymc import Model
 from pymc.distributions.discrete import DiscreteUniformRV
@@ -29,6 +28,7 @@ from pytensor.tensor.variable import TensorVariable
 
 from pymc_dapper.graphs.known import known_length, known_value
 from pymc_dapper.graphs.noise import chosen_by
+from pymc_dapper.graphs.products import normalised_factors
 from pymc_dapper.graphs.rebuild import dependent_variables, rebuild
 
 MAX_VALUES = 16
@@ -99,20 +99,10 @@ def named_probabilities(model: Model, rv: TensorVariable) -> str | None:
     differ: none of them is known to be the categories'.
     """
     table = table_of_probabilities(rv)
-    factors = [] if table is None else _factors(table)
-    names = [x.name for x in factors if model.named_vars.get(x.name) is x]
+    factors = [] if table is None else normalised_factors(table) or [table]
+    names = [x.name for x in map(_looked_up, factors) if model.named_vars.get(x.name) is x]
     last = {name: dims[-1] for name in names if (dims := model.named_vars_to_dims.get(name))}
     return next(iter(last)) if len(set(last.values())) == 1 else None
-
-
-def _factors(p: TensorVariable) -> list[TensorVariable]:
-    """Return the arrays whose product is normalised to these probabilities."""
-    match getattr(getattr(p.owner, "op", None), "scalar_op", None):
-        case ps.TrueDiv():
-            return _factors(_looked_up(p.owner.inputs[0]))
-        case ps.Mul():
-            return [x for factor in p.owner.inputs for x in _factors(_looked_up(factor))]
-    return [p]
 
 
 @dataclass(frozen=True)
