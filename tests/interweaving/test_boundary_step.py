@@ -119,5 +119,7 @@ def test_blocks_are_the_same_chain(model, moves, monkeypatch):
 
 def test_probabilities_that_are_read_otherwise_are_refused(model, monkeypatch):
     monkeypatch.setattr(boundary_step, "agrees", lambda *_: False)
-    with pytest.raises(ReadingError, match="read other probabilities of the columns than the model has"):
+    with pytest.raises(
+        ReadingError, match="read other probabilities of the columns than the model has"
+    ):
         steps_of(model)
