@@ -66,7 +66,7 @@ def log_base(largest: float, k: int) -> float:
     return -math.lgamma(k + 1.0) - math.lgamma(largest - k + 1.0)
 
 
-@njit
+@njit(inline="always")
 def noise_at(given: tuple[Any, ...], cell: int, k: int) -> float:
     """Log-density of the released value at a count.
 
@@ -76,14 +76,14 @@ def noise_at(given: tuple[Any, ...], cell: int, k: int) -> float:
     return log_noise(context, cell, k)
 
 
-@njit
+@njit(inline="always")
 def weight_at(given: tuple[Any, ...], cell: int, k: int) -> float:
     """Return the same, and the logarithm of h(k)."""
     log_noise, context, largest = given
     return log_noise(context, cell, k) + log_base(largest[cell], k)
 
 
-@njit
+@njit(inline="always")
 def tabulate_count(
     log_weight: Callable[..., float],
     given: tuple[Any, ...],
