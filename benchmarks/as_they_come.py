@@ -26,7 +26,7 @@ from benchmarks import untuned
 from benchmarks.divergent import DIVERGENT
 from benchmarks.nameless import without_names
 from benchmarks.neighbours import NEIGHBOURS
-from benchmarks.untuned import noisy
+from benchmarks.untuned import areas_by_time, noisy
 from examples._markdown import fill_file, table
 
 
@@ -110,29 +110,6 @@ def three_histograms(n=400, scale=5.0):
     return model
 
 
-def areas_by_time(areas=8, times=20, scale=3.0, *, by_steps=False):
-    """Counts of areas at times, whose log rates are AR(1) in time, with noise on each count."""
-    rng = np.random.default_rng(26)
-    log_rate = 3 + 0.3 * rng.normal(size=(areas, times)).cumsum(axis=1)
-    counts = rng.poisson(np.exp(log_rate))
-    with pm.Model() as model:
-        level, spread = pm.Normal("level", 3, 1, shape=areas), pm.HalfNormal("spread", 0.5)
-        rho = pm.Beta("rho", 4, 2)
-        if by_steps:
-            z = pm.Normal("z", shape=(areas, times))
-            now = [z[:, 0]]
-            for t in range(1, times):
-                now.append(rho * now[-1] + spread * z[:, t])
-            u = pt.stack(now, axis=1)
-        else:
-            start = pm.Normal.dist(0, 1, shape=(areas, 1))
-            u = pm.AR("u", rho=rho[None], sigma=spread, init_dist=start, shape=(areas, times))
-        events = pm.Poisson("events", pt.exp(level[:, None] + u), shape=(areas, times))
-        released = np.rint(noisy(counts, scale, rng)).astype(int)
-        pmd.DiscreteGaussianMechanism(scale).potential("privacy", events, released=released)
-    return model
-
-
 def spline(n=600, k=20, scale=5.0):
     """A curve of 20 hat functions of a public covariate, whose coefficients have a common scale."""
     rng = np.random.default_rng(27)
@@ -183,7 +160,7 @@ MODELS = {
     x.__name__: x
     for x in (
         five_answers, group_means, mixture, ten_coefficients,
-        three_histograms, random_walk, spline, areas_by_time, random_walk_by_steps, areas_by_steps,
+        three_histograms, random_walk, spline, random_walk_by_steps, areas_by_steps,
     )
 }  # fmt: skip
 

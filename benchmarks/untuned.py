@@ -2,6 +2,7 @@
 
     python -m benchmarks.untuned                 all of them: CPU seconds cold, and again
     python -m benchmarks.untuned columns:10      some; `columns:d` has d columns and all pairs
+    python -m benchmarks.untuned latent_classes  one of `benchmarks.first_draws`: a mixture
 
 With `--idle` first, PyMC's part is measured, too: `pm.sample` with a step that does nothing.
 
@@ -398,14 +399,37 @@ def rounded_and_suppressed(n=800):
     return model
 
 
+def areas_by_time(areas=8, times=20, scale=3.0, *, by_steps=False):
+    """Counts of areas at times, whose log rates are AR(1) in time, with noise on each count."""
+    rng = np.random.default_rng(26)
+    log_rate = 3 + 0.3 * rng.normal(size=(areas, times)).cumsum(axis=1)
+    counts = rng.poisson(np.exp(log_rate))
+    with pm.Model() as model:
+        level, spread = pm.Normal("level", 3, 1, shape=areas), pm.HalfNormal("spread", 0.5)
+        rho = pm.Beta("rho", 4, 2)
+        if by_steps:
+            z = pm.Normal("z", shape=(areas, times))
+            now = [z[:, 0]]
+            for t in range(1, times):
+                now.append(rho * now[-1] + spread * z[:, t])
+            u = pt.stack(now, axis=1)
+        else:
+            start = pm.Normal.dist(0, 1, shape=(areas, 1))
+            u = pm.AR("u", rho=rho[None], sigma=spread, init_dist=start, shape=(areas, times))
+        events = pm.Poisson("events", pt.exp(level[:, None] + u), shape=(areas, times))
+        released = np.rint(noisy(counts, scale, rng)).astype(int)
+        pmd.DiscreteGaussianMechanism(scale).potential("privacy", events, released=released)
+    return model
+
+
 UNTUNED = {
     x.__name__: x
     for x in (
         regression_on_four, sums_by_region, zero_inflated, heavy_tails, chain_of_answers,
-        conditional_tables, six_symptoms, rates_of_areas, answers_by_age, two_way, incomes,
-        abilities, rows_of_a_table, uneven_columns, graphical_columns, rounded_and_suppressed,
-        pairs_in_turn, classes_of_columns, classes_of_ten_columns, columns_of_a_matrix,
-        tables_in_an_array, softmax_of_an_array, softmax_of_arrays,
+        conditional_tables, six_symptoms, rates_of_areas, areas_by_time, answers_by_age, two_way,
+        incomes, abilities, rows_of_a_table, uneven_columns, graphical_columns,
+        rounded_and_suppressed, pairs_in_turn, classes_of_columns, classes_of_ten_columns,
+        columns_of_a_matrix, tables_in_an_array, softmax_of_an_array, softmax_of_arrays,
     )
 }  # fmt: skip
 
