@@ -43,6 +43,10 @@ class NUTS(pm.NUTS):
     step as divergent if shorter ones diverge, too.
     """
 
+    def step(self, point: PointType) -> Any:
+        """Take a step. Arrays are in C order, as when compiled: PyMC's start may have others."""
+        return super().step({name: np.asarray(x, None, "C") for name, x in point.items()})
+
     def astep(self, q0: Any) -> Any:
         """Take a step; the first one of tuning from a jittered point."""
         with np.errstate(invalid="ignore", over="ignore"):

@@ -182,15 +182,21 @@ def test_other_wrong_calls_are_refused():
         MarginalisedStep([model["x"]], counts=[model["x"]])
 
 
+BINOMIAL = reading.LAWS[BinomialRV]
 TWINS = {
-    "another natural parameter": lambda n, p: (2 * p, n),
-    "the total ignored": lambda n, p: (pt.log(p) - pt.log1p(-p), pt.constant(np.inf)),
+    "another natural parameter": lambda k, n, p: (2 * p, *BINOMIAL(k, n, p)[1:]),
+    "the total ignored": lambda k, n, p: (
+        BINOMIAL(k, n, p)[0],
+        pt.constant(np.inf),
+        BINOMIAL(k, n, p)[2],
+    ),
+    "another prior": lambda k, n, p: (*BINOMIAL(k, n, p)[:2], BINOMIAL(k, n - 1, p)[2]),
 }
 
 
 @pytest.mark.parametrize("twin", TWINS)
 def test_a_prior_that_is_read_wrongly_shows(twin, monkeypatch):
-    monkeypatch.setitem(reading.NATURAL, BinomialRV, TWINS[twin])
+    monkeypatch.setitem(reading.LAWS, BinomialRV, TWINS[twin])
     with pytest.raises(
         pmd.ReadingError, match=r"with the counts marginalised.* where the model has"
     ):

@@ -29,6 +29,19 @@ def test_conditional_nuts_moves_what_nothing_else_enters():
     np.testing.assert_array_equal(point["others"], start["others"])
 
 
+def test_nuts_is_compiled_once_whatever_the_order_of_the_starts_arrays():
+    """PyMC's start of an AR process is in Fortran's order, and numba would compile it again."""
+    with pm.Model() as model:
+        mu = pm.Normal("mu")
+        x = pm.Normal("x", mu, shape=(2, 3))
+    step = conditional_nuts([model.rvs_to_values[mu]], model)
+    step.setup_chain(np.random.default_rng(1), 5, 5)
+    start = model.initial_point()
+    point, _ = step.step(start | {x.name: np.asfortranarray(start[x.name])})
+    assert point[x.name].flags.c_contiguous
+    assert len(step._logp_dlogp_func._pytensor_function.vm.jit_fn.signatures) == 1
+
+
 def test_conditional_nuts_has_the_gradient_of_the_whole_log_density():
     """It leaves out the mechanism, which doesn't depend on p, and nothing else."""
     admissions = admissions_model()

@@ -12,6 +12,7 @@ from numba import njit, types
 from pytensor.graph import Apply, Variable
 from pytensor.scalar.basic import Composite
 
+from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.backend.draws import fill_uniform
 from pymc_dapper.backend.in_python import KernelOp
 from pymc_dapper.backend.internals import FrozenFunctionGraph
@@ -21,6 +22,7 @@ from pymc_dapper.counts.kernels.draws import Draws
 from pymc_dapper.counts.kernels.line import sum_of_terms
 from pymc_dapper.counts.kernels.schedule import terms_of, unpack
 from pymc_dapper.counts.kernels.sweep import sweep_counts
+from pymc_dapper.graphs.asked_once import answer
 from pymc_dapper.kernels.arrays import copy_into
 
 
@@ -125,8 +127,15 @@ class OfTerms(KernelOp):
         return log_weight
 
     def given_to(self, kernel: Any, returned: Any, *takes: Any) -> Callable:
-        """Compile a kernel once for all models, and give it the function of this model's terms."""
-        return given_once(kernel, self.log_weight(), LOG_WEIGHT, returned(*takes))
+        """Compile a kernel once for all models, and give it the function of this model's terms.
+
+        That is done once for all of the model's operations with these terms.
+        """
+
+        def give() -> Callable:
+            return given_once(kernel, self.log_weight(), LOG_WEIGHT, returned(*takes))
+
+        return answer(None, (kernel, self.functions, switch.failed), give)
 
 
 def compile_log_density(op: CountSweep) -> Callable:

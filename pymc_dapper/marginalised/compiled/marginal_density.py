@@ -132,7 +132,8 @@ def compile_sums(reading: MarginalisedModel, options: dict[str, Any]) -> Compile
         arrays = [*weights, reading.largest, *fixed]
         return SumCounts(functions)(reading.naturals, uniforms, *arrays)
 
-    log_sums, *_ = sums_of(tables, pt.constant(np.zeros(0)))
+    # Not a constant, which is another type to numba: NUTS and draws share what is compiled.
+    log_sums, *_ = sums_of(tables, pytensor.shared(np.zeros(0), shape=(None,)))
     [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0]})
     [log_density] = reading.view.in_model([at_anchors + log_sums.sum()])
 

@@ -5,6 +5,7 @@ Kernels are compiled once, and given the model's noise, as with the sweeps.
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytensor.tensor as pt
 from numba import types
 from pytensor.gradient import DisconnectedType
@@ -12,7 +13,7 @@ from pytensor.graph import Apply, Variable
 
 from pymc_dapper.backend.numba_ops import compiles, numba_njit
 from pymc_dapper.counts.compiled.op import INTEGERS, NUMBERS, OfTerms
-from pymc_dapper.marginalised.kernels.count_tables import sum_counts, tabulate
+from pymc_dapper.marginalised.kernels.count_tables import tabulate_or_sum
 
 
 class Tabulate(OfTerms):
@@ -49,27 +50,30 @@ class SumCounts(OfTerms):
 
 
 TABLES = types.Tuple((*[INTEGERS] * 5, *[NUMBERS] * 2))
+TAKEN = INTEGERS, types.int64, NUMBERS, NUMBERS, TABLES, NUMBERS
+RETURNED = types.Tuple((*TABLES, INTEGERS, NUMBERS, NUMBERS, INTEGERS, NUMBERS))
 
 
 @compiles(Tabulate)
 def _tabulate(op: Tabulate) -> Callable:
-    returned = types.Tuple((*TABLES, INTEGERS))
-    tabulate_all = op.given_to(tabulate, returned, INTEGERS, NUMBERS, types.int64)
+    kernel = op.given_to(tabulate_or_sum, RETURNED, *TAKEN)
 
     @numba_njit
-    def tabulated(counts, largest, most, *context):  # type: ignore[no-untyped-def]
-        return tabulate_all(context, counts, largest, most.item())
+    def tabulated(*given):  # type: ignore[no-untyped-def]
+        none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
+        tables = (none, none, none, none, none, nothing, nothing)
+        return kernel(given[3:], given[0], given[2].item(), nothing, nothing, tables, given[1])[:8]
 
     return tabulated
 
 
 @compiles(SumCounts)
 def _sum_counts(op: SumCounts) -> Callable:
-    returned = types.Tuple((NUMBERS, NUMBERS, INTEGERS, NUMBERS))
-    sum_all = op.given_to(sum_counts, returned, NUMBERS, NUMBERS, TABLES, NUMBERS)
+    kernel = op.given_to(tabulate_or_sum, RETURNED, *TAKEN)
 
     @numba_njit
-    def summed(naturals, uniforms, *others):  # type: ignore[no-untyped-def]
-        return sum_all(others[8:], naturals, uniforms, others[:7], others[7])
+    def summed(naturals, uniforms, *given):  # type: ignore[no-untyped-def]
+        none = np.empty(0, dtype=np.int64)
+        return kernel(given[8:], none, none.size, naturals, uniforms, given[:7], given[7])[8:]
 
     return summed

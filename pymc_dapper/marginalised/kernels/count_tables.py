@@ -35,7 +35,7 @@ DROP = 40.0
 """A sum ends where weights are this much below the largest, as a logarithm."""
 ROOM = 60.0
 """The same for the noise alone, where a table ends."""
-WIDEST = 2**17
+WIDEST: Any = np.int64(2**17)
 """Counts to either side of the likeliest one that weights are worked out for, at most."""
 LARGEST = 2**53
 """Largest count if nothing else bounds it: beyond, float64 can't distinguish counts."""
@@ -66,42 +66,36 @@ def log_base(largest: float, k: int) -> float:
     return -math.lgamma(k + 1.0) - math.lgamma(largest - k + 1.0)
 
 
-@njit(inline="always")
-def noise_at(given: tuple[Any, ...], cell: int, k: int) -> float:
-    """Log-density of the released value at a count.
-
-    What is given are its function, the function's context, and the largest value of each count.
-    """
-    log_noise, context, _ = given
-    return log_noise(context, cell, k)
-
-
-@njit(inline="always")
+@njit
 def weight_at(given: tuple[Any, ...], cell: int, k: int) -> float:
-    """Return the same, and the logarithm of h(k)."""
-    log_noise, context, largest = given
-    return log_noise(context, cell, k) + log_base(largest[cell], k)
+    """Log-density of the released value at a count, and the logarithm of a power of h(k).
+
+    What is given are its function, the function's context, the largest value of each count, and
+    the power.
+    """
+    log_noise, context, largest, power = given
+    return log_noise(context, cell, k) + power * log_base(largest[cell], k)
 
 
-@njit(inline="always")
+@njit
 def tabulate_count(
-    log_weight: Callable[..., float],
-    given: tuple[Any, ...],
-    cell: int,
-    start: int,
-    tilt: float,
-    most: int,
-) -> tuple[int, int, bool, bool, np.ndarray, np.ndarray, int]:
+    log_noise: Callable[..., float], context: tuple[Any, ...], largest_values: np.ndarray,
+    cell: int, start: int, power: float, tilt: float, most: int,
+) -> tuple[int, int, bool, bool, np.ndarray, np.ndarray, int]:  # fmt: skip
     """Tabulate the log-weights of a count.
+
+    This is compiled once, as the noise comes by its address or its type (`given_once`).
 
     Parameters
     ----------
-    log_weight : callable
-        What the table is around the peak of, with ``tilt * k``: `noise_at` or `weight_at`.
-    given, cell
-        Its other arguments.
+    log_noise, context, largest_values
+        The noise, and the largest value of each count, as in :func:`tabulate`.
+    cell : int
+        The count.
     start : int
-        A possible count, to begin with.
+        A possible value of it, to begin with.
+    power : float
+        The table is around the peak of the noise alone if 0, and with h(k) if 1.
     tilt : float
         The natural parameter at which weights are tabulated.
     most : int
@@ -118,18 +112,19 @@ def tabulate_count(
     fault : int
         0, or the fault of the noise.
     """
-    largest, nothing = given[2][cell], np.empty(0)
+    given, largest = (log_noise, context, largest_values, power), largest_values[cell]
+    nothing = np.empty(0)
     last = LARGEST if largest == np.inf else int(largest)
     start = min(start, last)
-    base = log_weight(given, cell, start)
+    base = weight_at(given, cell, start)
     if not base > -np.inf:
         return start, start, True, True, nothing, nothing, IMPOSSIBLE
-    window = find_window(log_weight, given, cell, start, base, tilt, 0, last, ROOM)
+    window = find_window(weight_at, given, cell, start, base, tilt, 0, last, ROOM)
     # Of several that are as likely, the least: wherever the search begins, it is the same.
     peak, below, fault = window.peak, window.lowest - 1, 0
     while peak - below > 1:
         k = (peak + below) // 2
-        if log_weight(given, cell, k) - base + tilt * (k - start) >= window.top:
+        if weight_at(given, cell, k) - base + tilt * (k - start) >= window.top:
             peak = k
         else:
             below = k
@@ -139,12 +134,12 @@ def tabulate_count(
     ends = np.array([lowest == 0, highest == last])
     for side in range(2):
         edge, sign, final = (lowest, -1, 0) if side == 0 else (highest, 1, last)
-        if not ends[side] and noise_at(given, cell, edge + sign) == -np.inf:
+        if not ends[side] and log_noise(context, cell, edge + sign) == -np.inf:
             ends[side] = True
             # Possible counts beyond it would make this a gap. Concave log-densities have none.
             ahead = 2
             while ahead <= abs(final - edge):
-                if noise_at(given, cell, edge + sign * ahead) > -np.inf:
+                if log_noise(context, cell, edge + sign * ahead) > -np.inf:
                     fault = NOT_CONCAVE
                 ahead += max(1, ahead // GAP)
 
@@ -154,13 +149,13 @@ def tabulate_count(
     logs = np.empty(highest - lowest + 1)
     total = 0.0
     for k in range(peak, highest + 1):
-        logs[k - lowest] = total + noise_at(given, cell, k)
+        logs[k - lowest] = total + log_noise(context, cell, k)
         if k < highest:
             total += log_ratio(largest, k) + tilt
     total = 0.0
     for k in range(peak - 1, lowest - 1, -1):
         total -= log_ratio(largest, k) + tilt
-        logs[k - lowest] = total + noise_at(given, cell, k)
+        logs[k - lowest] = total + log_noise(context, cell, k)
     ratios = np.ones(logs.size)
     for j in range(1, logs.size):
         ratios[j] = np.exp(logs[j] - logs[j - 1])
@@ -219,11 +214,9 @@ def tabulate(
     anchors, lowest = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     starts, faults = np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
     below, above = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    all_logs, all_ratios = np.empty(1024), np.empty(1024)
+    all_logs, all_ratios = np.empty(0), np.empty(0)
     for cell in range(n):
-        found = tabulate_count(
-            noise_at, (log_noise, context, largest), cell, counts[cell], 0.0, most
-        )
+        found = tabulate_count(log_noise, context, largest, cell, counts[cell], 0.0, 0.0, most)
         anchors[cell], lowest[cell], below[cell], above[cell], logs, ratios, faults[cell] = found
         first, last = starts[cell], starts[cell] + logs.size
         starts[cell + 1] = last
@@ -361,39 +354,49 @@ def sum_counts(
     """
     anchors, lowest, starts, ends_below, ends_above, logs, ratios = tables
     n = naturals.size
-    log_sums, means = np.full(n, np.nan), np.full(n, np.nan)
+    log_sums, means = np.full(n, -np.inf), np.zeros(n)
     counts, log_probabilities = np.zeros(uniforms.size, dtype=np.int64), np.zeros(uniforms.size)
     for cell in range(n):
         natural, anchor = naturals[cell], anchors[cell]
         if not -np.inf < natural < np.inf:
+            log_sums[cell], means[cell] = np.nan, np.nan
             continue
         uniform = uniforms[cell] if uniforms.size else -1.0
-        begins, ends = starts[cell], starts[cell + 1]
+        # Its table, at the natural parameter. If that leads out of it, a new one around the peak.
+        peak, first, run = anchor, lowest[cell], slice(starts[cell], starts[cell + 1])
+        own_logs, own_ratios, further = logs[run], ratios[run], natural
+        below, above = ends_below[cell] == 1, ends_above[cell] == 1
         complete, log_sum, mean, drawn, log_probability = False, 0.0, 0.0, 0, 0.0
-        if abs(natural) < STEEPEST:
-            complete, log_sum, mean, drawn, log_probability = sum_table(
-                logs[begins:ends],
-                ratios[begins:ends],
-                lowest[cell] - anchor,
-                natural,
-                ends_below[cell] == 1,
-                ends_above[cell] == 1,
-                uniform,
-            )
-        if not complete:
-            peak, first, _, _, new_logs, new_ratios, _ = tabulate_count(
-                weight_at, (log_noise, context, largest), cell, anchor, natural, WIDEST
-            )
-            if new_logs.size == 0:
-                log_sums[cell:], means[cell:] = -np.inf, 0.0
-                break
-            _, log_sum, mean, drawn, log_probability = sum_table(
-                new_logs, new_ratios, first - peak, 0.0, True, True, uniform
-            )
+        while not complete:
+            if abs(further) < STEEPEST:
+                complete, log_sum, mean, drawn, log_probability = sum_table(
+                    own_logs, own_ratios, first - peak, further, below, above, uniform
+                )
+            if not complete:
+                peak, first, _, _, own_logs, own_ratios, _ = tabulate_count(
+                    log_noise, context, largest, cell, anchor, 1.0, natural, WIDEST
+                )
+                if own_logs.size == 0:
+                    return log_sums, means, counts, log_probabilities
+                further, below, above = 0.0, True, True
+        if peak != anchor:
             log_sum += log_base(largest[cell], peak) - log_base(largest[cell], anchor)
             log_sum += (peak - anchor) * natural
-            mean, drawn = mean + peak - anchor, drawn + peak - anchor
+        mean, drawn = mean + peak - anchor, drawn + peak - anchor
         log_sums[cell], means[cell] = log_sum, mean
         if uniforms.size:
             counts[cell], log_probabilities[cell] = anchor + drawn, log_probability
     return log_sums, means, counts, log_probabilities
+
+
+@njit
+def tabulate_or_sum(
+    log_noise: Callable[..., float], context: tuple[Any, ...], counts: np.ndarray, most: int,
+    naturals: np.ndarray, uniforms: np.ndarray, tables: tuple[np.ndarray, ...], largest: np.ndarray,
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Tabulate counts, or sum them out; the arrays of the other are empty.
+
+    In one function, as numba takes a second for what both call.
+    """
+    tabulated = tabulate(log_noise, context, counts, largest, most)
+    return tabulated + sum_counts(log_noise, context, naturals, uniforms, tables, largest)

@@ -14,17 +14,30 @@ from pytensor.graph import Variable, explicit_graph_inputs
 from pytensor.tensor.random.basic import BinomialRV, PoissonRV
 from pytensor.tensor.variable import TensorVariable
 
+from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.model import CountReading, check_counts, read_factors
+from pymc_dapper.graphs.asked_once import initial_point
 from pymc_dapper.graphs.errors import NotMarginalisableError
+from pymc_dapper.graphs.evaluation import at_point
 from pymc_dapper.graphs.flat import split
-from pymc_dapper.graphs.rebuild import rebuild
 from pymc_dapper.graphs.view import ModelView, Reading, view_of
 
-NATURAL: dict[type, Callable[..., tuple[Variable, Variable]]] = {
-    BinomialRV: lambda n, p: (pt.log(p) - pt.log1p(-p), n),
-    PoissonRV: lambda mu: (pt.log(mu), pt.constant(np.inf)),
-}
-"""Natural parameter and largest value of the counts that can be marginalised."""
+
+def _binomial(k: Variable, n: Variable, p: Variable) -> tuple[Variable, ...]:
+    natural = pt.log(p) - pt.log1p(-p)
+    log_h = pt.gammaln(n + 1) - pt.gammaln(k + 1) - pt.gammaln(n - k + 1)
+    return natural, n, log_h + k * natural + n * pt.log1p(-p)
+
+
+def _poisson(k: Variable, mu: Variable) -> tuple[Variable, ...]:
+    return pt.log(mu), pt.constant(np.inf, dtype="float64"), k * pt.log(mu) - mu - pt.gammaln(k + 1)
+
+
+LAWS: dict[type, Callable[..., tuple[Variable, ...]]] = {BinomialRV: _binomial, PoissonRV: _poisson}
+"""Counts that can be marginalised: natural parameter, largest value, and log-density at k.
+
+PyMC's log-density has more cases, for impossible counts and rates of 0.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +97,8 @@ def read_marginalised(
     rvs = [model.values_to_rvs[value] for value in counts]
     check_counts(model, rvs)
     for rv in rvs:
-        if not isinstance(rv.owner.op, tuple(NATURAL)):
-            raise refused(
-                f"'{rv.name}'",
-                "only Binomial and Poisson counts are independent, and summed one by one",
-            )
+        if not isinstance(rv.owner.op, tuple(LAWS)):
+            raise refused(f"'{rv.name}'", "only Binomial and Poisson counts are summed one by one")
     view = view_of(model)
     seen = view.dependent_factors(counts)
     priors = {rv.name for rv in rvs}
@@ -99,16 +109,16 @@ def read_marginalised(
     others = [graph.sum() for name, graph in factors.items() if name not in seen]
 
     anchors = pt.lvector("anchors")
-    naturals, largest, at_anchors = _laws(view, rvs, anchors)
-    prior = pt.add(*(seen[rv.name].sum() for rv in rvs))
-    [prior_at_anchors] = rebuild([prior], at_anchors)
-    log_density = pt.add(prior_at_anchors, *others)
+    naturals, largest, prior_at_anchors = _laws(view, rvs, anchors)
+    log_density = pt.add(prior_at_anchors.sum(), *others)
     written = pt.add(*(graph.sum() for graph in seen.values()), *others)
     if {x.name for x in view.values_in([naturals])}.isdisjoint(x.name for x in parameters):
-        raise refused(
-            ", ".join(f"'{name}'" for name in priors),
-            "their distribution depends on none of the parameters",
-        )
+        names = ", ".join(f"'{name}'" for name in priors)
+        raise refused(names, "their distribution depends on none of the parameters")
+    [at_start] = at_point(model, [naturals])(initial_point(model))
+    if not np.isfinite(at_start).all():
+        cells = name_cells(noise, ~np.isfinite(at_start))
+        raise refused(cells, "where the chain starts, only one value is possible, as for nobody")
     return MarginalisedModel(
         view=view,
         data={**noise.data, **view.data_in([naturals, largest])},
@@ -126,25 +136,21 @@ def read_marginalised(
 
 def _laws(
     view: ModelView, rvs: Sequence[TensorVariable], anchors: TensorVariable
-) -> tuple[TensorVariable, TensorVariable, dict[Variable, Variable]]:
-    """Return the counts' natural parameters and largest values, and the counts at anchors."""
-    naturals, largest = [], []
+) -> tuple[TensorVariable, ...]:
+    """Return the counts' natural parameters and largest values, and log-densities at anchors."""
     own = [view.values[view.model.rvs_to_values[rv]] for rv in rvs]
-    for rv, value in zip(rvs, own, strict=True):
-        shape = value.type.shape
-        parameters_of = view.at_values(rv.owner.op.dist_params(rv.owner))
-        natural, most = NATURAL[type(rv.owner.op)](*parameters_of)
-        followed = set(own).intersection(explicit_graph_inputs([natural]))
+    laws, shapes = [], [value.type.shape for value in own]
+    for rv, k, shape in zip(rvs, split(anchors, shapes), shapes, strict=True):
+        numbers = [k, *view.at_values(rv.owner.op.dist_params(rv.owner))]
+        law = LAWS[type(rv.owner.op)](*(x.astype("float64") for x in numbers))
+        followed = set(own).intersection(explicit_graph_inputs(law[:1]))
         if followed:
             names = ", ".join(f"'{x.name}'" for x, y in zip(rvs, own, strict=True) if y in followed)
             raise refused(names, f"the distribution of '{rv.name}' depends on them")
-        if view.values_in([most]):
+        if view.values_in(law[1:2]):
             raise refused(f"'{rv.name}'", "its n isn't known")
-        naturals.append(pt.broadcast_to(natural.astype("float64"), shape).ravel())
-        largest.append(pt.broadcast_to(most.astype("float64"), shape).ravel())
-    parts = split(anchors, [value.type.shape for value in own])
-    at_anchors = {x: part.astype(x.dtype) for x, part in zip(own, parts, strict=True)}
-    return pt.concatenate(naturals), pt.concatenate(largest), at_anchors
+        laws.append([pt.broadcast_to(x, shape).ravel() for x in law])
+    return tuple(pt.concatenate(x) for x in zip(*laws, strict=True))
 
 
 def _check_noise(noise: CountReading, model: Model) -> None:

@@ -114,6 +114,26 @@ def test_counts_that_are_not_independent_are_refused():
         read(model, ["effect"], ["y"])
 
 
+@pytest.mark.parametrize("law", ["poisson", "binomial"])
+def test_a_cell_where_nobody_can_be_is_left_to_another_step(law):
+    """Its natural parameter is infinite. PyMC's log-density of it isn't."""
+    with pm.Model() as model:
+        effect = pm.Normal("effect")
+        if law == "poisson":
+            x = pm.Poisson("x", np.array([9.0, 0.0, 5.0]) * pt.exp(effect), shape=3)
+        else:
+            share = np.array([1.0, 0.0, 0.5]) * pm.math.sigmoid(effect)
+            x = pm.Binomial("x", n=10, p=share, shape=3)
+        pmd.GaussianMechanism(2.0).potential("released", x, released=[8.0, 1.0, 4.0])
+    with pytest.raises(
+        NotMarginalisableError, match=r"'x' at \[1\] can't .* only one value is possible"
+    ):
+        read(model, ["effect"])
+    with model:
+        steps = pmd.assign_steps(interweave=False)
+    assert [type(step).__name__ for step in steps] == ["CountStep", "NUTS"]
+
+
 def mean_of_another(x, effect):
     return pm.Poisson("y", pt.exp(effect) * (1 + x), shape=3)
 
