@@ -187,7 +187,7 @@ TWINS = {
     "another natural parameter": lambda k, n, p: (2 * p, *BINOMIAL(k, n, p)[1:]),
     "the total ignored": lambda k, n, p: (
         BINOMIAL(k, n, p)[0],
-        pt.constant(np.inf),
+        pt.constant(np.inf, dtype="float64"),
         BINOMIAL(k, n, p)[2],
     ),
     "another prior": lambda k, n, p: (*BINOMIAL(k, n, p)[:2], BINOMIAL(k, n - 1, p)[2]),

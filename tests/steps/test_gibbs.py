@@ -178,7 +178,7 @@ def test_the_chain_is_that_of_the_steps_in_a_list(
     assert max(computed, default=1) <= max(most, 2)
 
 
-@pytest.mark.parametrize("moves", [pytest.param(1, marks=pytest.mark.long), 3])
+@pytest.mark.parametrize("moves", [1, 3])
 def test_so_it_is_with_moves_by_interweaving(model, steps, discrete, moves, computed):
     with evaluated_in_python(), model:
         records = [model["x"], model["y"]]

@@ -129,7 +129,7 @@ class OfTerms(KernelOp):
     def given_to(self, kernel: Any, returned: Any, *takes: Any) -> Callable:
         """Compile a kernel once for all models, and give it the function of this model's terms.
 
-        That is done once for all of the model's operations with these terms.
+        While a model's steps are built, operations with the same terms get the same function.
         """
 
         def give() -> Callable:

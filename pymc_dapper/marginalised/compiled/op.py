@@ -59,10 +59,11 @@ def _tabulate(op: Tabulate) -> Callable:
     kernel = op.given_to(tabulate_or_sum, RETURNED, *TAKEN)
 
     @numba_njit
-    def tabulated(*given):  # type: ignore[no-untyped-def]
+    def tabulated(counts, largest, most, *context):  # type: ignore[no-untyped-def]
         none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
         tables = (none, none, none, none, none, nothing, nothing)
-        return kernel(given[3:], given[0], given[2].item(), nothing, nothing, tables, given[1])[:8]
+        # The slice has the same type as in sums. So numba compiles the kernel's caller once.
+        return kernel(context[:], counts, most.item(), nothing, nothing, tables, largest)[:8]
 
     return tabulated
 
@@ -72,8 +73,8 @@ def _sum_counts(op: SumCounts) -> Callable:
     kernel = op.given_to(tabulate_or_sum, RETURNED, *TAKEN)
 
     @numba_njit
-    def summed(naturals, uniforms, *given):  # type: ignore[no-untyped-def]
-        none = np.empty(0, dtype=np.int64)
-        return kernel(given[8:], none, none.size, naturals, uniforms, given[:7], given[7])[8:]
+    def summed(naturals, uniforms, *others):  # type: ignore[no-untyped-def]
+        tables, largest, none = others[:7], others[7], np.empty(0, dtype=np.int64)
+        return kernel(others[8:], none, none.size, naturals, uniforms, tables, largest)[8:]
 
     return summed

@@ -36,7 +36,10 @@ DROP = 40.0
 ROOM = 60.0
 """The same for the noise alone, where a table ends."""
 WIDEST: Any = np.int64(2**17)
-"""Counts to either side of the likeliest one that weights are worked out for, at most."""
+"""Counts to either side of the likeliest one that weights are worked out for, at most.
+
+Of NumPy's type: numba would compile :func:`tabulate_count` again for a plain constant.
+"""
 LARGEST = 2**53
 """Largest count if nothing else bounds it: beyond, float64 can't distinguish counts."""
 STEEPEST = 600.0
@@ -84,7 +87,7 @@ def tabulate_count(
 ) -> tuple[int, int, bool, bool, np.ndarray, np.ndarray, int]:  # fmt: skip
     """Tabulate the log-weights of a count.
 
-    This is compiled once, as the noise comes by its address or its type (`given_once`).
+    This needn't be inlined: the noise is passed by its address or its type (`given_once`).
 
     Parameters
     ----------
@@ -362,7 +365,7 @@ def sum_counts(
             log_sums[cell], means[cell] = np.nan, np.nan
             continue
         uniform = uniforms[cell] if uniforms.size else -1.0
-        # Its table, at the natural parameter. If that leads out of it, a new one around the peak.
+        # First the table made at the start. If it lacks likely counts, a new one around the peak.
         peak, first, run = anchor, lowest[cell], slice(starts[cell], starts[cell + 1])
         own_logs, own_ratios, further = logs[run], ratios[run], natural
         below, above = ends_below[cell] == 1, ends_above[cell] == 1

@@ -36,7 +36,8 @@ def _poisson(k: Variable, mu: Variable) -> tuple[Variable, ...]:
 LAWS: dict[type, Callable[..., tuple[Variable, ...]]] = {BinomialRV: _binomial, PoissonRV: _poisson}
 """Counts that can be marginalised: natural parameter, largest value, and log-density at k.
 
-PyMC's log-density has more cases, for impossible counts and rates of 0.
+This is PyMC's log-density without its cases for impossible counts and rates of 0. Anchors are
+possible, and a rate of 0 has no sum. The cases would take numba a second.
 """
 
 
@@ -116,9 +117,9 @@ def read_marginalised(
         names = ", ".join(f"'{name}'" for name in priors)
         raise refused(names, "their distribution depends on none of the parameters")
     [at_start] = at_point(model, [naturals])(initial_point(model))
-    if not np.isfinite(at_start).all():
-        cells = name_cells(noise, ~np.isfinite(at_start))
-        raise refused(cells, "where the chain starts, only one value is possible, as for nobody")
+    if (fixed := np.isinf(at_start)).any():
+        reason = "where the chain starts, their rate is 0, or their probability 0 or 1"
+        raise refused(name_cells(noise, fixed), reason)
     return MarginalisedModel(
         view=view,
         data={**noise.data, **view.data_in([naturals, largest])},

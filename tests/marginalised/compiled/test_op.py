@@ -8,8 +8,11 @@ from pytensor import scalar as ps
 from pytensor.gradient import NullTypeGradError, verify_grad
 from pytensor.scalar.basic import Composite
 
+from pymc_dapper.backend.accelerate import switch
 from pymc_dapper.counts.compiled.op import TermFunction
-from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
+from pymc_dapper.graphs.asked_once import asked_once
+from pymc_dapper.marginalised.compiled.op import RETURNED, TAKEN, SumCounts, Tabulate
+from pymc_dapper.marginalised.kernels.count_tables import tabulate_or_sum
 
 N_COUNTS = 3
 RELEASED = np.array([3.0, 9.0, -2.0])
@@ -32,6 +35,19 @@ def sums_at(naturals, uniforms=()):
     *tables, _ = Tabulate(functions)(counts, largest, pt.constant(500), *given)
     uniforms = pt.constant(np.array(uniforms, dtype=float))
     return SumCounts(functions)(naturals, uniforms, *tables, largest, *given)
+
+
+def test_a_models_noise_is_compiled_once_for_tables_and_sums(monkeypatch):
+    """But again once accelerations have failed: what was compiled with them may be what fails."""
+
+    def kernel_of(op):
+        return op(noise()[0]).given_to(tabulate_or_sum, RETURNED, *TAKEN)
+
+    with asked_once():
+        kernel = kernel_of(Tabulate)
+        assert kernel_of(SumCounts) is kernel
+        monkeypatch.setattr(switch, "failed", True)
+        assert kernel_of(SumCounts) is not kernel
 
 
 def test_log_sums_have_a_gradient():

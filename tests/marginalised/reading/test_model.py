@@ -8,6 +8,7 @@ import pytest
 import pymc_dapper as pmd
 from pymc_dapper.graphs.errors import NotMarginalisableError
 from pymc_dapper.marginalised.reading.model import read_marginalised
+from tests.surroundings import nothing_compiled
 
 
 def read(model, parameters, counts=("x",)):
@@ -126,9 +127,12 @@ def test_a_cell_where_nobody_can_be_is_left_to_another_step(law):
             x = pm.Binomial("x", n=10, p=share, shape=3)
         pmd.GaussianMechanism(2.0).potential("released", x, released=[8.0, 1.0, 4.0])
     with pytest.raises(
-        NotMarginalisableError, match=r"'x' at \[1\] can't .* only one value is possible"
+        NotMarginalisableError, match=r"'x' at \[1\] can't .* their rate is 0, or their prob"
     ):
         read(model, ["effect"])
+    with nothing_compiled(), model:
+        steps = pmd.assign_steps(interweave=False)
+    assert [type(step).__name__ for step in steps] == ["CountStep", "NUTS"]
 
 
 def mean_of_another(x, effect):
