@@ -97,6 +97,29 @@ class Tables(NamedTuple):
 # Functions that call the log-density are inlined: code with function arguments can't be cached on
 # disk (see `sums_sweep`).
 @njit(inline="always")
+def find_peak(
+    log_weight: Callable[..., float], context: tuple[Any, ...], i: int, near: int, base: float,
+    tilt: float, lowest: int, highest: int,
+) -> tuple[int, float]:  # fmt: skip
+    """Find a likeliest count, and its log-weight, in steps that grow as long as these do.
+
+    Arguments are those of :func:`find_window`.
+    """
+    peak, top, step, climbed = near, 0.0, 1, 0
+    while step > 0 and climbed < CLIMBS:  # beyond 1e15, rounding makes peaks of its own
+        improved = False
+        for sign in (-1, 1):
+            k = min(max(peak + sign * step, lowest), highest)
+            value = log_weight(context, i, k) - base + tilt * (k - near)
+            if value > top:
+                peak, top, improved = k, value, True
+                climbed += 1
+                break
+        step = min(2 * step, ENDLESS) if improved else step // 2
+    return peak, top
+
+
+@njit(inline="always")
 def find_window(
     log_weight: Callable[..., float],
     context: tuple[Any, ...],
@@ -125,21 +148,9 @@ def find_window(
     drop : float
         See above.
     """
-    peak, top, step, climbed = near, 0.0, 1, 0
-    while step > 0 and climbed < CLIMBS:  # beyond 1e15, rounding makes peaks of its own
-        improved = False
-        for sign in (-1, 1):
-            k = min(max(peak + sign * step, lowest), highest)
-            value = log_weight(context, i, k) - base + tilt * (k - near)
-            if value > top:
-                peak, top, improved = k, value, True
-                climbed += 1
-                break
-        step = min(2 * step, ENDLESS) if improved else step // 2
-
+    peak, top = find_peak(log_weight, context, i, near, base, tilt, lowest, highest)
     edges, log_beyond, closed = np.array([peak, peak]), -np.inf, True
     for side in range(2):
-        sign = -1 if side == 0 else 1
         end = lowest if side == 0 else highest
         edge, looking = peak, True
         while looking:

@@ -18,12 +18,16 @@ from pymc_dapper.counts.reading.description import name_cells
 from pymc_dapper.counts.reading.start import PossibleStart
 from pymc_dapper.graphs.errors import NotMarginalisableError, ReadingError
 from pymc_dapper.graphs.rebuild import rebuild
-from pymc_dapper.marginalised.compiled.op import SumCounts, Tabulate
-from pymc_dapper.marginalised.kernels.count_tables import IMPOSSIBLE, NOT_CONCAVE, TOO_WIDE
+from pymc_dapper.marginalised.compiled.op import SumCounts
+from pymc_dapper.marginalised.kernels.count_tables import (
+    ANCHOR,
+    FAULT,
+    IMPOSSIBLE,
+    NOT_CONCAVE,
+    TOO_WIDE,
+)
 from pymc_dapper.marginalised.reading.model import MarginalisedModel, refused
 
-MOST = 2**14
-"""Counts that are tabulated to either side of the likeliest one, at most."""
 LARGEST_TABLES = 2**24
 """Numbers in all tables, at most: two for each count, which a sum takes some nanoseconds for."""
 
@@ -38,14 +42,13 @@ class CompiledSums:
         The model's log-density with the counts marginalised, from which PyMC's NUTS makes its
         function.
     tables : list of SharedVariable
-        The tables that it depends on: what `tabulate` returns, but the faults.
+        The tables that it depends on: what the kernel's `tabulate` returns.
     """
 
     reading: MarginalisedModel
     log_density: TensorVariable
     tables: list[SharedVariable]
-    _tabulate: JitFunction
-    _draw: JitFunction
+    _tabulate_or_draw: JitFunction
 
     def tabulate(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> np.ndarray:
         """Tabulate the weights of counts, for all later sums and draws.
@@ -62,16 +65,17 @@ class CompiledSums:
         NotMarginalisableError
             If noise isn't log-concave or leaves too much open, or the counts aren't possible.
         """
-        data = given[len(self.reading.parameters) :]
-        *tables, faults = self._tabulate(counts, *data)
-        if np.any(faults == IMPOSSIBLE):
+        tables = self._tables(counts, given)
+        if np.any(tables[0][:, FAULT] == IMPOSSIBLE):
             noise = self.reading.noise
-            found = PossibleStart(noise)(counts, np.zeros(0), data[: len(noise.data)])
+            data = given[len(self.reading.parameters) :][: len(noise.data)]
+            found = PossibleStart(noise)(counts, np.zeros(0), data)
             counts = counts if found is None else found
-            *tables, faults = self._tabulate(counts, *data)
+            tables = self._tables(counts, given)
+        faults = tables[0][:, FAULT]
         if faults.any():
             raise self._at_fault(faults)
-        if 2 * tables[-1].size > LARGEST_TABLES:
+        if 2 * tables[1].size > LARGEST_TABLES:
             raise refused(
                 name_cells(self.reading.noise, faults == 0),
                 "noise leaves too many of their values possible to sum over each time",
@@ -79,6 +83,10 @@ class CompiledSums:
         for shared, table in zip(self.tables, tables, strict=True):
             shared.set_value(table, borrow=True)
         return counts
+
+    def _tables(self, counts: np.ndarray, given: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
+        empty = [table.get_value(borrow=True)[:0] for table in self.tables]
+        return self._tabulate_or_draw(np.empty(0), counts, *empty, *given)[:3]
 
     def _at_fault(self, faults: np.ndarray) -> ReadingError:
         names = name_cells(self.reading.noise, faults == faults.max())
@@ -101,7 +109,8 @@ class CompiledSums:
         """Draw all counts given the parameters; return the log-probability of the draw, too."""
         uniforms = rng.random(self.reading.noise.n_cells)
         tables = [table.get_value(borrow=True) for table in self.tables]
-        counts, log_probability = self._draw(*tables, uniforms, *given)
+        none = np.empty(0, dtype=np.int64)
+        *_, counts, log_probability = self._tabulate_or_draw(uniforms, none, *tables, *given)
         return counts, log_probability.item()
 
 
@@ -124,30 +133,27 @@ def compile_sums(reading: MarginalisedModel, options: dict[str, Any]) -> Compile
     noise = Places(structure.starts, terms, slopes, *of_terms)
     fixed = [context_of(reading.noise), *map(pt.constant, noise)]
 
-    # In NUTS' function; inputs that are taken by name from points must keep their length.
-    types = Tabulate.results[:-1]
-    tables = [pytensor.shared(np.zeros(0, dtype=x.dtype), shape=(None,)) for x in types]
+    def sums_of(*given: Variable) -> list[TensorVariable]:
+        return SumCounts(functions)(reading.naturals, *given, reading.largest, *fixed)
 
-    def sums_of(weights: Sequence[Variable], uniforms: Variable) -> list[TensorVariable]:
-        arrays = [*weights, reading.largest, *fixed]
-        return SumCounts(functions)(reading.naturals, uniforms, *arrays)
-
-    # Not a constant, which is another type to numba: NUTS and draws share what is compiled.
-    log_sums, *_ = sums_of(tables, pytensor.shared(np.zeros(0), shape=(None,)))
-    [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0]})
+    # Not constants, which are other types to numba: NUTS and draws share what is compiled. Inputs
+    # that NUTS takes by name from points must keep their length.
+    none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
+    empty = np.empty((0, 7), dtype=np.int64), nothing, nothing
+    uniforms, counts, *tables = (
+        pytensor.shared(x, shape=(None,) * x.ndim) for x in (nothing, none, *empty)
+    )
+    log_sums = sums_of(uniforms, counts, *tables)[3]
+    [at_anchors] = rebuild([reading.log_density], {reading.anchors: tables[0][:, ANCHOR]})
     [log_density] = reading.view.in_model([at_anchors + log_sums.sum()])
 
-    data = list(reading.data.values())
-    counts, uniforms = pt.lvector("counts"), pt.dvector("uniforms")
-    tabulated = Tabulate(functions)(counts, reading.largest, pt.constant(np.int64(MOST)), *fixed)
-    given_tables = [x() for x in types]
-    *_, drawn, log_probabilities = sums_of(given_tables, uniforms)
-    draws = [drawn, log_probabilities.sum()]
-    given = [*reading.parameters, *data]
+    inputs = [pt.dvector("uniforms"), pt.lvector("counts"), *(x() for x in SumCounts.tables)]
+    *tabulated, _, _, drawn, log_probabilities = sums_of(*inputs)
+    given = [*inputs, *reading.parameters, *reading.data.values()]
+    outputs = [*tabulated, drawn, log_probabilities.sum()]
     return CompiledSums(
         reading=reading,
         log_density=log_density,
         tables=tables,
-        _tabulate=JitFunction([counts, *data], tabulated, reading.model, options),
-        _draw=JitFunction([*given_tables, uniforms, *given], draws, reading.model, options),
+        _tabulate_or_draw=JitFunction(given, outputs, reading.model, options),
     )

@@ -5,7 +5,6 @@ Kernels are compiled once, and given the model's noise, as with the sweeps.
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytensor.tensor as pt
 from numba import types
 from pytensor.gradient import DisconnectedType
@@ -16,24 +15,16 @@ from pymc_dapper.counts.compiled.op import INTEGERS, NUMBERS, OfTerms
 from pymc_dapper.marginalised.kernels.count_tables import tabulate_or_sum
 
 
-class Tabulate(OfTerms):
-    """Log-weights of counts: takes possible counts, their largest values and ``most``.
-
-    Then come the context of the noise's terms, and the arrays of `Places`. The outputs are
-    those of :func:`tabulate`.
-    """
-
-    results = (*[pt.lvector] * 5, *[pt.dvector] * 2, pt.lvector)
-
-
 class SumCounts(OfTerms):
-    """Sums over counts: takes natural parameters, uniform numbers and tables.
+    """Sums over counts, or the tables for them if there are possible counts to begin with.
 
-    Then come the context of the noise's terms, and the arrays of `Places`. The outputs are
-    those of :func:`sum_counts`. The log-sums have a gradient.
+    Takes natural parameters, uniform numbers, possible counts, tables, and the counts' largest
+    values. Then come the context of the noise's terms, and the arrays of `Places`. The outputs are
+    those of :func:`tabulate` and of :func:`sum_counts`. The log-sums have a gradient.
     """
 
-    results = (pt.dvector, pt.dvector, pt.lvector, pt.dvector)
+    tables = pt.lmatrix, pt.dvector, pt.dvector
+    results = (*tables, pt.dvector, pt.dvector, pt.lvector, pt.dvector)
 
     def pullback(
         self,
@@ -42,30 +33,17 @@ class SumCounts(OfTerms):
         cotangents: Sequence[Variable],
     ) -> list[Variable]:
         """Write derivatives: those of log-sums are mean counts."""
-        return [cotangents[0] * outputs[1], *(DisconnectedType()() for _ in inputs[1:])]
+        return [cotangents[3] * outputs[4], *(DisconnectedType()() for _ in inputs[1:])]
 
     def connection_pattern(self, node: Apply) -> list[list[bool]]:
         """Only log-sums have a gradient, and only in natural parameters."""
-        return [[k == 0, False, False, False] for k in range(len(node.inputs))]
+        n_outputs = len(self.results)
+        return [[k == 0 and j == 3 for j in range(n_outputs)] for k in range(len(node.inputs))]
 
 
-TABLES = types.Tuple((*[INTEGERS] * 5, *[NUMBERS] * 2))
-TAKEN = INTEGERS, types.int64, NUMBERS, NUMBERS, TABLES, NUMBERS
-RETURNED = types.Tuple((*TABLES, INTEGERS, NUMBERS, NUMBERS, INTEGERS, NUMBERS))
-
-
-@compiles(Tabulate)
-def _tabulate(op: Tabulate) -> Callable:
-    kernel = op.given_to(tabulate_or_sum, RETURNED, *TAKEN)
-
-    @numba_njit
-    def tabulated(counts, largest, most, *context):  # type: ignore[no-untyped-def]
-        none, nothing = np.empty(0, dtype=np.int64), np.empty(0)
-        tables = (none, none, none, none, none, nothing, nothing)
-        # The slice has the same type as in sums. So numba compiles the kernel's caller once.
-        return kernel(context[:], counts, most.item(), nothing, nothing, tables, largest)[:8]
-
-    return tabulated
+TABLES = types.int64[:, ::1], NUMBERS, NUMBERS
+TAKEN = NUMBERS, NUMBERS, INTEGERS, types.Tuple(TABLES), NUMBERS
+RETURNED = types.Tuple((*TABLES, NUMBERS, NUMBERS, INTEGERS, NUMBERS))
 
 
 @compiles(SumCounts)
@@ -73,8 +51,7 @@ def _sum_counts(op: SumCounts) -> Callable:
     kernel = op.given_to(tabulate_or_sum, RETURNED, *TAKEN)
 
     @numba_njit
-    def summed(naturals, uniforms, *others):  # type: ignore[no-untyped-def]
-        tables, largest, none = others[:7], others[7], np.empty(0, dtype=np.int64)
-        return kernel(others[8:], none, none.size, naturals, uniforms, tables, largest)[8:]
+    def summed(naturals, uniforms, counts, runs, logs, ratios, largest, *context):  # type: ignore[no-untyped-def]
+        return kernel(context, naturals, uniforms, counts, (runs, logs, ratios), largest)
 
     return summed

@@ -28,18 +28,17 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from pymc_dapper.counts.trees.tables import find_window
-from pymc_dapper.kernels.arrays import copy_into, with_room
+from pymc_dapper.counts.trees.tables import FAR, find_peak
+from pymc_dapper.kernels.arrays import copy_into, int64, with_room
 
 DROP = 40.0
 """A sum ends where weights are this much below the largest, as a logarithm."""
 ROOM = 60.0
 """The same for the noise alone, where a table ends."""
+MOST: Any = np.int64(2**14)
+"""Counts to either side of the likeliest one that are tabulated at the start, at most."""
 WIDEST: Any = np.int64(2**17)
-"""Counts to either side of the likeliest one that weights are worked out for, at most.
-
-Of NumPy's type: numba would compile :func:`tabulate_count` again for a plain constant.
-"""
+"""The same later on. Of NumPy's type: numba would compile for each plain constant again."""
 LARGEST = 2**53
 """Largest count if nothing else bounds it: beyond, float64 can't distinguish counts."""
 STEEPEST = 600.0
@@ -49,6 +48,8 @@ GAP = 64
 CONCAVE = 1e-9
 """Relative rounding of a second difference."""
 
+ANCHOR, LOWEST, START, STOP, ENDS_BELOW, ENDS_ABOVE, FAULT = range(7)
+"""Columns of the rows that describe tables: see :func:`tabulate`."""
 TOO_WIDE, NOT_CONCAVE, IMPOSSIBLE = 1, 2, 3
 """Faults of the noise of a count: see :func:`tabulate`."""
 
@@ -71,20 +72,32 @@ def log_base(largest: float, k: int) -> float:
 
 @njit
 def weight_at(given: tuple[Any, ...], cell: int, k: int) -> float:
-    """Log-density of the released value at a count, and the logarithm of a power of h(k).
+    """Log-density of the released value at a count, its prior in part: see `tabulate_count`."""
+    log_noise, context, largest, power, tilt = given
+    return log_noise(context, cell, k) + power * log_base(largest[cell], k) + tilt * k
 
-    What is given are its function, the function's context, the largest value of each count, and
-    the power.
-    """
-    log_noise, context, largest, power = given
-    return log_noise(context, cell, k) + power * log_base(largest[cell], k)
+
+@njit
+def last_at_least(
+    given: tuple[Any, ...], cell: int, k: int, sign: int, level: float, last: int
+) -> int:
+    """Find the last count with a weight that isn't below a level, up or down from a peak."""
+    step, growing = 1, True
+    while step > 0:
+        ahead = min(max(k + sign * step, 0), last)
+        if ahead != k and weight_at(given, cell, ahead) >= level:
+            k = ahead
+        else:
+            growing = False
+        step = 2 * step if growing else step // 2
+    return k
 
 
 @njit
 def tabulate_count(
     log_noise: Callable[..., float], context: tuple[Any, ...], largest_values: np.ndarray,
-    cell: int, start: int, power: float, tilt: float, most: int,
-) -> tuple[int, int, bool, bool, np.ndarray, np.ndarray, int]:  # fmt: skip
+    cell: int, start: int, power: float, tilt: float, most: int, run: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Tabulate the log-weights of a count.
 
     This needn't be inlined: the noise is passed by its address or its type (`given_once`).
@@ -103,73 +116,70 @@ def tabulate_count(
         The natural parameter at which weights are tabulated.
     most : int
         How many counts to tabulate to either side, at most.
+    run : ndarray of int64, shape (7,)
+        Written to: as a row of what :func:`tabulate` returns, but for where the weights are kept.
 
     Returns
     -------
-    peak, lowest : int
-        The likeliest count, at which h is taken as 1, and the least one in the table.
-    ends_below, ends_above : bool
-        Whether no count beyond the table is possible.
     logs, ratios : ndarray of float64
         The log-weights, and ratios of weights; empty if there would be too many.
-    fault : int
-        0, or the fault of the noise.
     """
-    given, largest = (log_noise, context, largest_values, power), largest_values[cell]
-    nothing = np.empty(0)
+    largest, nothing = largest_values[cell], np.empty(0)
     last = LARGEST if largest == np.inf else int(largest)
     start = min(start, last)
+    given = log_noise, context, largest_values, power, tilt
     base = weight_at(given, cell, start)
     if not base > -np.inf:
-        return start, start, True, True, nothing, nothing, IMPOSSIBLE
-    window = find_window(weight_at, given, cell, start, base, tilt, 0, last, ROOM)
-    # Of several that are as likely, the least: wherever the search begins, it is the same.
-    peak, below, fault = window.peak, window.lowest - 1, 0
-    while peak - below > 1:
-        k = (peak + below) // 2
-        if weight_at(given, cell, k) - base + tilt * (k - start) >= window.top:
-            peak = k
-        else:
-            below = k
-    lowest, highest = max(window.lowest, peak - most), min(window.highest, peak + most)
-    if lowest > window.lowest or highest < window.highest:
-        fault = TOO_WIDE
-    ends = np.array([lowest == 0, highest == last])
+        run[FAULT] = IMPOSSIBLE
+        return nothing, nothing
+    peak, _ = find_peak(weight_at, given, cell, start, base, 0.0, 0, last)
+    top = weight_at(given, cell, peak)
+    # The least peak of several that are as likely, and the ends of the table.
+    edges = np.empty(3, dtype=np.int64)
+    for which in range(3):
+        sign, level = 1 if which == 2 else -1, top - (0.0 if which == 0 else ROOM)
+        edges[which] = last_at_least(given, cell, peak, sign, level, last)
+    peak, lowest, highest = edges[0], max(edges[1], edges[0] - most), min(edges[2], edges[0] + most)
+    run[ANCHOR], run[LOWEST] = peak, lowest
+    run[FAULT] = TOO_WIDE if lowest > edges[1] or highest < edges[2] else 0
     for side in range(2):
         edge, sign, final = (lowest, -1, 0) if side == 0 else (highest, 1, last)
-        if not ends[side] and log_noise(context, cell, edge + sign) == -np.inf:
-            ends[side] = True
-            # Possible counts beyond it would make this a gap. Concave log-densities have none.
-            ahead = 2
-            while ahead <= abs(final - edge):
-                if log_noise(context, cell, edge + sign * ahead) > -np.inf:
-                    fault = NOT_CONCAVE
-                ahead += max(1, ahead // GAP)
+        run[ENDS_BELOW + side] = edge == final
+        # If weights beyond don't fall all the time, the noise isn't concave. That is checked once.
+        ahead, before = 1, np.inf
+        while power == 0 and ahead <= abs(final - edge):
+            weight = weight_at(given, cell, edge + sign * ahead)
+            if ahead == 1 and weight == -np.inf:
+                run[ENDS_BELOW + side] = 1
+            if weight - CONCAVE * (1 + abs(weight)) > before:
+                run[FAULT] = NOT_CONCAVE
+            if -np.inf < weight < top - FAR:
+                break
+            before = weight
+            ahead += max(1, ahead // GAP)
 
     endless = largest == np.inf and highest == last
     if endless or max(peak - lowest, highest - peak) >= WIDEST:
-        return peak, peak, False, False, nothing, nothing, max(fault, TOO_WIDE)
-    logs = np.empty(highest - lowest + 1)
-    total = 0.0
-    for k in range(peak, highest + 1):
-        logs[k - lowest] = total + log_noise(context, cell, k)
-        if k < highest:
-            total += log_ratio(largest, k) + tilt
-    total = 0.0
-    for k in range(peak - 1, lowest - 1, -1):
-        total -= log_ratio(largest, k) + tilt
-        logs[k - lowest] = total + log_noise(context, cell, k)
-    ratios = np.ones(logs.size)
-    for j in range(1, logs.size):
+        run[FAULT] = max(run[FAULT], TOO_WIDE)
+        return nothing, nothing
+    size, at_peak = highest - lowest + 1, peak - lowest
+    rises, logs, ratios = np.zeros(size), np.zeros(size), np.ones(size)
+    for j in range(size - 1):
+        rises[j] = log_ratio(largest, lowest + j)
+    for j in range(at_peak, size - 1):
+        logs[j + 1] = logs[j] + (rises[j] + tilt)
+    for j in range(at_peak, 0, -1):
+        logs[j - 1] = logs[j] - (rises[j - 1] + tilt)
+    for j in range(size):
+        logs[j] += log_noise(context, cell, lowest + j)
+    for j in range(1, size):
         ratios[j] = np.exp(logs[j] - logs[j - 1])
-    for j in range(1, logs.size - 1):
-        k = lowest + j
-        bend = logs[j + 1] + logs[j - 1] - 2 * logs[j]
-        bend -= log_ratio(largest, k) - log_ratio(largest, k - 1)
-        size = abs(logs[j]) + abs(logs[j - 1]) + abs(logs[j + 1])
-        if logs[j] == -np.inf or not bend <= CONCAVE * (1 + size):
-            fault = NOT_CONCAVE
-    return peak, lowest, ends[0], ends[1], logs, ratios, fault
+    for j in range(1, size - 1):
+        bend = logs[j + 1] + logs[j - 1] - 2 * logs[j] - (rises[j] - rises[j - 1])
+        rounding = CONCAVE * (1 + abs(logs[j]) + abs(logs[j - 1]) + abs(logs[j + 1]))
+        if logs[j] == -np.inf or not bend <= rounding:
+            run[FAULT] = NOT_CONCAVE
+    return logs, ratios
 
 
 @njit
@@ -178,8 +188,7 @@ def tabulate(
     context: tuple[Any, ...],
     counts: np.ndarray,
     largest: np.ndarray,
-    most: int,
-) -> tuple[np.ndarray, ...]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Tabulate the log-weights of all counts, around the likeliest noise.
 
     Parameters
@@ -191,44 +200,36 @@ def tabulate(
         Possible counts, to begin with.
     largest : ndarray of float64, shape (number of counts,)
         n of a Binomial, infinity for a Poisson count.
-    most : int
-        How many counts to tabulate to either side, at most.
 
     Returns
     -------
-    anchors : ndarray of int64, shape (number of counts,)
-        The count at which h is taken as 1.
-    lowest : ndarray of int64, shape (number of counts,)
-        The least count in the table; each count has a run of weights.
-    starts : ndarray of int64, shape (number of counts + 1,)
-        The start of each run.
-    ends_below, ends_above : ndarray of int64, shape (number of counts,)
-        1 if no count beyond the run is possible.
+    runs : ndarray of int64, shape (number of counts, 7)
+        A row for each count, which has a run of weights. Columns:
+
+        - ``ANCHOR``: the count at which h is taken as 1
+        - ``LOWEST``: the least count in the table
+        - ``START``, ``STOP``: where the run starts, and where it ends
+        - ``ENDS_BELOW``, ``ENDS_ABOVE``: 1 if no count beyond the run is possible
+        - ``FAULT``: 0; or ``TOO_WIDE``, if noise leaves more counts open than are tabulated; or
+          ``NOT_CONCAVE``, if its log-density isn't concave in the count; or ``IMPOSSIBLE``, if that
+          is -inf at the count to begin with
     logs : ndarray of float64
         Log-weights at natural parameter 0.
     ratios : ndarray of float64
         Of each weight and the one before it.
-    faults : ndarray of int64, shape (number of counts,)
-        0; or ``TOO_WIDE``, if noise leaves more counts open than may be tabulated; or
-        ``NOT_CONCAVE``, if its log-density isn't concave in the count; or ``IMPOSSIBLE``, if that
-        is -inf at the count to begin with.
     """
-    n = counts.size
-    anchors, lowest = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    starts, faults = np.zeros(n + 1, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    below, above = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    runs, end = np.zeros((counts.size, 7), dtype=np.int64), 0
     all_logs, all_ratios = np.empty(0), np.empty(0)
-    for cell in range(n):
-        found = tabulate_count(log_noise, context, largest, cell, counts[cell], 0.0, 0.0, most)
-        anchors[cell], lowest[cell], below[cell], above[cell], logs, ratios, faults[cell] = found
-        first, last = starts[cell], starts[cell] + logs.size
-        starts[cell + 1] = last
-        all_logs = with_room(all_logs, first, last)
-        all_ratios = with_room(all_ratios, first, last)
-        copy_into(all_logs, first, logs)
-        copy_into(all_ratios, first, ratios)
-    logs, ratios = all_logs[: starts[n]].copy(), all_ratios[: starts[n]].copy()
-    return anchors, lowest, starts, below, above, logs, ratios, faults
+    for cell in range(counts.size):
+        logs, ratios = tabulate_count(
+            log_noise, context, largest, cell, counts[cell], 0.0, 0.0, MOST, runs[cell]
+        )
+        start, end = end, end + logs.size
+        runs[cell, START], runs[cell, STOP] = start, end
+        all_logs, all_ratios = with_room(all_logs, start, end), with_room(all_ratios, start, end)
+        copy_into(all_logs, start, logs)
+        copy_into(all_ratios, start, ratios)
+    return runs, all_logs[:end].copy(), all_ratios[:end].copy()
 
 
 @njit
@@ -248,26 +249,16 @@ def last_above(logs: np.ndarray, natural: float, level: float, peak: int, end: i
 
 @njit
 def sum_table(
-    logs: np.ndarray,
-    ratios: np.ndarray,
-    offset: int,
-    natural: float,
-    ends_below: bool,
-    ends_above: bool,
-    uniform: float,
+    run: np.ndarray, logs: np.ndarray, ratios: np.ndarray, natural: float, uniform: float
 ) -> tuple[bool, float, float, int, float]:
     """Sum weights of a table, which has one peak.
 
     Parameters
     ----------
-    logs, ratios : ndarray of float64
+    run, logs, ratios : ndarray
         As :func:`tabulate` returns them, of one count.
-    offset : int
-        The least count in the table, from the anchor.
     natural : float
         The natural parameter.
-    ends_below, ends_above : bool
-        Whether the table is complete.
     uniform : float
         A uniform number, to draw a count by; none is drawn if it is negative.
 
@@ -282,7 +273,7 @@ def sum_table(
     log_probability : float
         Its log-probability.
     """
-    low, high = -1, logs.size - 1
+    offset, low, high = run[LOWEST] - run[ANCHOR], -1, logs.size - 1
     while high - low > 1:
         middle = (low + high) // 2
         if logs[middle + 1] - logs[middle] + natural > 0:
@@ -291,9 +282,10 @@ def sum_table(
             high = middle
     peak = high
     level = logs[peak] + peak * natural - DROP
-    first = last_above(logs, natural, level, peak, 0)
+    first = last_above(logs, natural, level, peak, int64(0))
     last = last_above(logs, natural, level, peak, logs.size - 1)
-    if not (first > 0 or ends_below) or not (last < logs.size - 1 or ends_above):
+    cut_below, cut_above = first == 0 and not run[ENDS_BELOW], last == logs.size - 1
+    if cut_below or (cut_above and not run[ENDS_ABOVE]):
         return False, 0.0, 0.0, 0, 0.0
 
     factor = np.exp(natural)
@@ -355,51 +347,52 @@ def sum_counts(
     log_probabilities : ndarray of float64, shape (number of counts,) or (0,)
         And their log-probabilities.
     """
-    anchors, lowest, starts, ends_below, ends_above, logs, ratios = tables
+    runs, all_logs, all_ratios = tables
     n = naturals.size
     log_sums, means = np.full(n, -np.inf), np.zeros(n)
     counts, log_probabilities = np.zeros(uniforms.size, dtype=np.int64), np.zeros(uniforms.size)
     for cell in range(n):
-        natural, anchor = naturals[cell], anchors[cell]
+        natural = naturals[cell]
         if not -np.inf < natural < np.inf:
             log_sums[cell], means[cell] = np.nan, np.nan
             continue
         uniform = uniforms[cell] if uniforms.size else -1.0
         # First the table made at the start. If it lacks likely counts, a new one around the peak.
-        peak, first, run = anchor, lowest[cell], slice(starts[cell], starts[cell + 1])
-        own_logs, own_ratios, further = logs[run], ratios[run], natural
-        below, above = ends_below[cell] == 1, ends_above[cell] == 1
+        run, further, anchor = runs[cell], natural, runs[cell, ANCHOR]
+        logs, ratios = all_logs[run[START] : run[STOP]], all_ratios[run[START] : run[STOP]]
         complete, log_sum, mean, drawn, log_probability = False, 0.0, 0.0, 0, 0.0
         while not complete:
             if abs(further) < STEEPEST:
                 complete, log_sum, mean, drawn, log_probability = sum_table(
-                    own_logs, own_ratios, first - peak, further, below, above, uniform
+                    run, logs, ratios, further, uniform
                 )
             if not complete:
-                peak, first, _, _, own_logs, own_ratios, _ = tabulate_count(
-                    log_noise, context, largest, cell, anchor, 1.0, natural, WIDEST
+                run = run.copy()
+                logs, ratios = tabulate_count(
+                    log_noise, context, largest, cell, anchor, 1.0, natural, WIDEST, run
                 )
-                if own_logs.size == 0:
+                if logs.size == 0:
                     return log_sums, means, counts, log_probabilities
-                further, below, above = 0.0, True, True
+                further, run[ENDS_BELOW], run[ENDS_ABOVE] = 0.0, 1, 1
+        peak = run[ANCHOR]
         if peak != anchor:
             log_sum += log_base(largest[cell], peak) - log_base(largest[cell], anchor)
             log_sum += (peak - anchor) * natural
-        mean, drawn = mean + peak - anchor, drawn + peak - anchor
-        log_sums[cell], means[cell] = log_sum, mean
+        log_sums[cell], means[cell] = log_sum, mean + peak - anchor
         if uniforms.size:
-            counts[cell], log_probabilities[cell] = anchor + drawn, log_probability
+            counts[cell], log_probabilities[cell] = peak + drawn, log_probability
     return log_sums, means, counts, log_probabilities
 
 
 @njit
 def tabulate_or_sum(
-    log_noise: Callable[..., float], context: tuple[Any, ...], counts: np.ndarray, most: int,
-    naturals: np.ndarray, uniforms: np.ndarray, tables: tuple[np.ndarray, ...], largest: np.ndarray,
+    log_noise: Callable[..., float], context: tuple[Any, ...], naturals: np.ndarray,
+    uniforms: np.ndarray, counts: np.ndarray, tables: tuple[np.ndarray, ...], largest: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """Tabulate counts, or sum them out; the arrays of the other are empty.
+    """Tabulate counts if there are any, or sum them out; the arrays of the other are empty.
 
     In one function, as numba takes a second for what both call.
     """
-    tabulated = tabulate(log_noise, context, counts, largest, most)
+    tabulated = tabulate(log_noise, context, counts, largest)
+    naturals = naturals[: 0 if counts.size else naturals.size]
     return tabulated + sum_counts(log_noise, context, naturals, uniforms, tables, largest)

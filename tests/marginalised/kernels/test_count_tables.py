@@ -11,7 +11,7 @@ from pymc_dapper.marginalised.kernels import count_tables
 
 tabulate, sum_counts = in_python(count_tables.tabulate), in_python(count_tables.sum_counts)
 
-Tables = namedtuple("Tables", "anchors lowest starts ends_below ends_above logs ratios largest")
+Tables = namedtuple("Tables", "runs logs ratios largest")
 INFINITY = np.inf
 NOISES = {
     "gaussian": lambda k: -0.5 * ((k - 11) / 2.5) ** 2,
@@ -30,11 +30,15 @@ def one_count(log_density):
     return lambda context, cell, k: log_density(k), ()
 
 
-def tables(log_density, largest, start=5, most=2**14):
+def tables(log_density, largest, start=5):
     """The tables of a single count, and its fault."""
     largest = np.array([float(largest)])
-    *found, faults = tabulate(*one_count(log_density), np.array([start]), largest, most)
-    return Tables(*found, largest), faults
+    found = Tables(*tabulate(*one_count(log_density), np.array([start]), largest), largest)
+    return found, found.runs[0, count_tables.FAULT]
+
+
+def anchor_of(weights):
+    return weights.runs[0, count_tables.ANCHOR]
 
 
 def summed(log_density, weights, natural, uniform=None):
@@ -71,7 +75,7 @@ def test_sums_means_and_draws_are_those_over_all_counts(name, largest):
         return
     weights, faults = tables(log_density, largest, start)
     assert faults == 0
-    anchor = weights.anchors[0]
+    anchor = anchor_of(weights)
     naturals = [x for x in NATURALS if largest < INFINITY or x < 4]
     for natural in naturals:
         k, logs, log_sum = every_count(log_density, largest, natural, anchor)
@@ -114,7 +118,7 @@ def test_of_many_people_sums_are_those_of_normal_distributions(shift):
     p = 0.3 + shift * sd / PEOPLE
     natural = np.log(p / (1 - p))
     log_sum, mean, *_ = summed(released_of_many, weights, natural)
-    anchor, variance = weights.anchors[0], PEOPLE * p * (1 - p)
+    anchor, variance = anchor_of(weights), PEOPLE * p * (1 - p)
     log_prior = stats.norm.logpdf(anchor, PEOPLE * p, np.sqrt(variance))
     released = stats.norm.logpdf(RELEASED, PEOPLE * p, np.sqrt(variance + SIGMA**2))
     expected = released + np.log(SIGMA * np.sqrt(2 * np.pi)) - log_prior
@@ -131,15 +135,8 @@ def test_what_a_sum_leaves_out_is_negligible():
         table = in_python(count_tables.sum_table)
         table.__globals__.update(cut)
         weights, _ = tables(released_of_many, PEOPLE, start=RELEASED)
-        return table(
-            weights.logs,
-            weights.ratios,
-            weights.lowest[0] - weights.anchors[0],
-            -0.847,
-            True,
-            True,
-            -1.0,
-        )[1]
+        run = np.array([*weights.runs[0, :4], True, True, 0])
+        return table(run, weights.logs, weights.ratios, -0.847, -1.0)[1]
 
     whole = cut_at(np.inf)
     assert abs(cut_at(count_tables.DROP) - whole) < 1e-12
@@ -175,7 +172,7 @@ def test_far_from_what_was_released_sums_are_right_as_long_as_they_are_made():
     natural, slope = np.log(1e6), 1 / 0.7
     weights, _ = tables(NOISES["laplace"], INFINITY)
     log_sum, mean, *_ = summed(NOISES["laplace"], weights, natural)
-    anchor, rate = weights.anchors[0], 1e6 * np.exp(-slope)
+    anchor, rate = anchor_of(weights), 1e6 * np.exp(-slope)
     log_h = anchor * natural - special.gammaln(anchor + 1)
     assert log_sum == pytest.approx(rate + 4 * slope - log_h, rel=1e-12)
     assert mean + anchor == pytest.approx(rate, rel=1e-9)
