@@ -8,10 +8,11 @@ function, 50 are left, and the first draw takes a fifth of the time.
   operations or let them overwrite arrays (`linker`). `writer` writes the source, operation by
   operation; `operations`, `reductions`, `matrices`, `indexing` and `scalars` write each kind.
 - *An array* is a function from indices to a scalar expression (`values`). It is written out where
-  it is used, or stored first if it is used several times and isn't cheap. An array with at most 16
-  entries is as many named numbers. Each array caches its entries by index, so the source is as long
-  as the graph. Triangular systems with at most 8 rows are solved row by row, since PyTensor's
-  functions for them take a second to compile.
+  it is used, or stored first if it is used several times and isn't cheap. A vector with at most 4
+  entries, or a table with as many rows and columns, is as many named numbers. Each array caches its
+  entries by index, so the source is as long as the graph. Triangular systems with at most 8 rows
+  are solved row by row, since PyTensor's functions for them take a second to compile.
+- *Loops* of the same length become one, where no line passes another that it depends on (`fusion`).
 - *Equal parts*, such as ten columns with priors of the same form, are found in the graph before
   all other rewrites. They are rewritten once, and written as one function, which is called for each
   (`repeated`).

@@ -44,9 +44,7 @@ from pymc_dapper.one_function.values import (
     Index,
     Length,
     Value,
-    call,
     empty,
-    flattening,
     in_memory,
     loops,
     number_of,
@@ -167,13 +165,18 @@ def _check(op: CheckAndRaise, node: Apply, code: Code, inputs: list[Value]) -> V
 @written.register(SpecifyShape)
 def _specify_shape(op: SpecifyShape, node: Apply, code: Code, inputs: list[Value]) -> Value:
     x, *lengths = inputs
-    for have, want in zip(x.shape, lengths, strict=True):
+    shape = list(x.shape)
+    for k, want in enumerate(lengths):
         if want is not None:
             term = number(want)
-            text = str(term) if isinstance(term, int) else term.text
-            if str(have) != text:
-                code.once(f"if {have} != {text}: raise AssertionError('an axis of another length')")
-    return x
+            length = term if isinstance(term, int) else term.text
+            if length != shape[k]:
+                wrong = f"{shape[k]} != {length}"
+                code.once(f"if {wrong}: raise AssertionError('an axis of another length')")
+                shape[k] = length
+    value = view(x, shape, x.entry, x.fast)
+    value._stored = x.store  # type: ignore[method-assign]
+    return value if shape != list(x.shape) else x
 
 
 @written.register(Shape_i)
@@ -285,9 +288,7 @@ def _reshape(op: Reshape, node: Apply, code: Code, inputs: list[Value]) -> Value
         own[old[0] if old else 0] = number_of(code, index, shape)
         return x.entry(own)
 
-    value = view(x, shape, from_flat)
-    value.run = x.run or ((x, NOTHING) if x.ndim == 1 else None)
-    return value
+    return view(x, shape, from_flat)
 
 
 def _number_at(vector: Value, k: int) -> Value:
@@ -311,9 +312,6 @@ def _flat(code: Code, x: Value) -> Value:
     def write(name: str, first: Index) -> None:
         if flat.stored is not None:
             Value.write(flat, name, first)
-            return
-        if x.stored is not None:
-            call(code, flattening(x.ndim), [name, x.stored], first)
             return
         with loops(code, x.shape) as index:
             entry = x.entry(index)
@@ -350,10 +348,7 @@ def _subtensor(op: Any, node: Apply, code: Code, inputs: list[Value]) -> Value:
         x.ready()
     entries = _entries_of(op, node, inputs, 1)
     shape, origin = select(code, x.shape, entries)
-    value = view(x, shape, lambda index: x.entry(origin(index)))
-    if x.ndim == len(entries) == 1 and isinstance(entries[0], slice) and entries[0].step is None:
-        value.run = x, origin([NOTHING])[0]
-    return value
+    return view(x, shape, lambda index: x.entry(origin(index)))
 
 
 @written.register(IncSubtensor)

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import cache
 from math import prod
 from typing import Any
 
 import numpy as np
-from pytensor.link.numba.cache import compile_numba_function_src
-from pytensor.link.numba.dispatch.basic import cache_key_for_constant, numba_njit
+from pytensor.link.numba.dispatch.basic import cache_key_for_constant
 
 from pymc_dapper.one_function.code import Code, Term
 from pymc_dapper.one_function.scalars import converted, literal
@@ -17,9 +15,9 @@ Length = int | str
 """Length of an axis: a number, or the name of one."""
 Index = Sequence[Term]
 
-SMALL = 16
-"""Entries of an array with at most this number are separate, named numbers: all of a vector's, and
-those of one row of a table in a loop over its rows."""
+SMALL = 4
+"""Most entries of a vector, or rows and columns of a table, that are separate, named numbers: all
+of a vector's, and those of one row of a table in a loop over its rows."""
 FREE = 4
 """An entry of this weight at most is worked out again rather than stored."""
 NOTHING = Term("0")
@@ -61,7 +59,8 @@ class Value:
         self.code, self.dtype, self.shape, self.weight = code, dtype, tuple(shape), weight
         self.fast = len(self.shape) - 1 if fast is None else fast
         lengths = [n for n in self.shape if isinstance(n, int)]
-        self.small = len(lengths) == len(self.shape) and prod(lengths) <= SMALL
+        known = len(lengths) == len(self.shape)
+        self.small = known and prod(lengths) <= SMALL**2 and [1, *lengths][-1] <= SMALL
         """Whether each entry is a number with a name, rather than a place in memory."""
         self.is_table = self.small and sum(n > 1 for n in lengths) > 1
         """Whether it's small, and has rows."""
@@ -71,8 +70,6 @@ class Value:
         """Name of the array, if there is one in memory."""
         self.is_copied = False
         """Whether entries are read from another array in memory, or are all the same number."""
-        self.run: tuple[Value, Term] | None = None
-        """A vector whose entries these are, one after the other, and the place of the first."""
         self.depth = 0
         """Through how many arrays an entry is worked out."""
 
@@ -108,19 +105,12 @@ class Value:
 
     def _stored(self) -> str:
         name = empty(self.code, self.shape, self.dtype)
-        if self.ndim and self.run is not None and self.run[0].stored is not None:
-            vector, first = self.run
-            call(self.code, filling(self.ndim), [name, str(vector.stored)], [first])
-        else:
-            self.write(name, [NOTHING] * self.ndim)
+        self.write(name, [NOTHING] * self.ndim)
         return name
 
     def write(self, name: str, first: Index) -> None:
         """Write all entries into an array, from an index on."""
-        if self.stored is not None and self.ndim:
-            call(self.code, copying(self.ndim), [name, self.stored], first)
-            return
-        if self.small and (self.weight > FREE or not self.is_copied):
+        if self.small and self.stored is None and (self.weight > FREE or not self.is_copied):
             with rows(self) as each:
                 for index in each:
                     self._write_entry(name, index, first)
@@ -175,46 +165,6 @@ def rows(x: Value) -> Iterator[list[list[Term]]]:
         return
     with loops(x.code, x.shape[:-1], of_row=True) as row:
         yield [[*row, *last] for last in indices(x.shape[-1:])]
-
-
-def call(code: Code, function: Any, arrays: Sequence[str], numbers: Sequence[Term]) -> None:
-    """Call a function of arrays and whole numbers."""
-    name = code.refer("r", function, function.py_func.__source__)
-    at = [f"np.int64({k.text})" for k in numbers]  # numba compiles for each literal
-    code.add(f"{name}({', '.join([*arrays, *at])})")
-
-
-@cache
-def copying(ndim: int) -> Any:
-    """Make a function that writes an array of so many axes into another, from an index on."""
-    into = ", ".join(f"i{k} + first{k}" for k in range(ndim))
-    return _looping("copy", "x", [f"first{k}" for k in range(ndim)], ndim, f"into[{into}] = x[AT]")
-
-
-@cache
-def flattening(ndim: int) -> Any:
-    """Make a function that writes an array into a vector, from an index on."""
-    return _looping("flat", "x", ["k"], ndim, "into[k] = x[AT]", "k += 1")
-
-
-@cache
-def filling(ndim: int) -> Any:
-    """Make a function that writes an array's entries, which are in a vector from an index on."""
-    return _looping("fill", "into", ["k"], ndim, "into[AT] = x[k]", "k += 1")
-
-
-def _looping(name: str, over: str, numbers: Sequence[str], ndim: int, *lines: str) -> Any:
-    """Make a function of loops over all entries of an array."""
-    at, inner = ", ".join(f"i{k}" for k in range(ndim)), " " * (ndim + 1)
-    source = "\n".join(
-        [
-            f"def repeated_{name}(into, x, {', '.join(numbers)}):",
-            *(f"{' ' * (k + 1)}for i{k} in range({over}.shape[{k}]):" for k in range(ndim)),
-            *(inner + line.replace("AT", at) for line in lines),
-        ]
-    )
-    function = compile_numba_function_src(source, f"repeated_{name}", {"__name__": __name__})
-    return numba_njit(function)
 
 
 def indices(shape: Sequence[Length]) -> list[list[Term]]:
@@ -321,17 +271,10 @@ def parts(code: Code, dtype: str, shape: Sequence[Length], axis: int, joined: li
         return read(code, value.store(), index)
 
     value = Value(code, dtype, shape, entry, weight=max(x.weight for x in joined))
-    first, length = [NOTHING] * len(shape), shape[axis]
-    columns = length if isinstance(length, int) and length <= SMALL else None
+    first = [NOTHING] * len(shape)
 
     def stored() -> str:
         name = empty(code, shape, dtype)
-        if axis == len(shape) - 1 and columns is not None and (value.is_table or not value.small):
-            # By rows: what the columns have in common is worked out once.
-            with loops(code, shape[:axis], of_row=value.is_table) as row:
-                for k in range(columns):
-                    value._write_entry(name, [*row, Term(str(k))], first)
-            return name
         for part in joined:
             part.write(name, first)
             length = part.shape[axis]

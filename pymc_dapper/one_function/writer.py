@@ -25,6 +25,7 @@ from pytensor.tensor.type import DenseTensorType
 
 from pymc_dapper.one_function import matrices, reductions  # noqa: F401 (they register operations)
 from pymc_dapper.one_function.code import Code, Term
+from pymc_dapper.one_function.fusion import fused
 from pymc_dapper.one_function.indexing import NotWrittenError
 from pymc_dapper.one_function.operations import written
 from pymc_dapper.one_function.repeated import Part
@@ -74,7 +75,7 @@ def write(graph: AbstractFunctionGraph, name: str, *, squeeze: bool = False) -> 
     if len(results) != 1 or not squeeze:
         returned = f"({returned},)" if results else "()"
     head = f"def {name}({', '.join(arguments)}):"
-    source = "\n    ".join([head, *code.lines, f"return {returned}"])
+    source = "\n    ".join([head, *fused(code.lines), f"return {returned}"])
     key = None
     if None not in code.keys.values():
         # In this module's name: numba's cache looks for the module of a function.
