@@ -153,6 +153,17 @@ def test_noise_without_a_peak_of_its_own_kind_is_found_out():
     assert tables(lambda k: -abs(k - 5) if k % 2 else -INFINITY, 40)[1] == count_tables.NOT_CONCAVE
 
 
+def test_a_second_peak_beyond_the_table_is_found_out():
+    def two_peaks(k):
+        return np.logaddexp(-0.5 * (k - 5.0) ** 2, -0.5 * (k - 45.0) ** 2)
+
+    found, fault = tables(two_peaks, 100)
+    assert found.logs.size < 20  # of what is near the first peak
+    assert fault == count_tables.NOT_CONCAVE
+    # Up to 22, there is one peak.
+    assert tables(two_peaks, 22)[1] == 0
+
+
 def test_a_natural_parameter_that_is_no_number_has_no_sum():
     weights, _ = tables(NOISES["gaussian"], 25)
     for natural in (np.nan, INFINITY, -INFINITY):
