@@ -5,7 +5,6 @@ import pymc as pm
 import pytensor
 import pytensor.tensor as pt
 import pytest
-from numba.core import event
 from pytensor.graph.fg import FunctionGraph
 from pytensor.tensor.random.type import random_generator_type
 
@@ -225,23 +224,6 @@ def test_parts_that_draw_are_alike_whichever_draws_first():
     of_each = [step.graph for step in steps if isinstance(step, Call)]
     assert len(of_each) == 4
     assert len({*of_each}) == 1
-
-
-@pytest.mark.long
-def test_one_function_copies_arrays_to_any_place():
-    """Short numbers, since no other test has compiled copies of these before."""
-    inputs = [pt.matrix(f"x{k}", shape=(3, 6), dtype="float32") for k in range(5)]
-    joined = pt.concatenate([pt.exp(x).cumsum(axis=1) for x in inputs])
-    given = np.ones((5, 3, 6), dtype="float32")
-    with (
-        pytensor.config.change_flags(numba__cache=False),
-        event.install_recorder("numba:compile") as found,
-    ):
-        values = pytensor.function(inputs, joined, mode=ONE_FUNCTION)(*given)
-    np.testing.assert_allclose(values, np.exp(given).cumsum(axis=2).reshape(15, 6), rtol=1e-5)
-    begun = [each for _, each in found.buffer if each.status is event.EventStatus.START]
-    names = [each.data["dispatcher"].py_func.__name__ for each in begun]
-    assert names.count("repeated_copy") == 1
 
 
 @pytest.fixture
