@@ -20,7 +20,7 @@ NO_CODE = {
     tokenize.DEDENT,
     tokenize.ENDMARKER,
 }
-LINES = 41_157
+LINES = 41_101
 """The package's lines at most: who adds some finds others that nobody needs."""
 FUNCTION, MODULE = 60, 400
 DESIGN = 15_000

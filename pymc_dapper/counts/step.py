@@ -28,13 +28,7 @@ from pymc_dapper.conjugacy.conditional import read_conditionals
 from pymc_dapper.conjugacy.step import ConjugateStep
 from pymc_dapper.counts.compiled.data import CountData
 from pymc_dapper.counts.compiled.sweep import any_impossible, check_sweep, compile_count_sweep
-from pymc_dapper.counts.compiled.unmoved import (
-    Change,
-    find_changes,
-    held_cells,
-    look_again,
-    looks,
-)
+from pymc_dapper.counts.compiled.unmoved import Change, find_changes, held_cells, look_again, looks
 from pymc_dapper.counts.kernels.schedule import Packed
 from pymc_dapper.counts.reading.description import describe_counts, name_cells, summarise_counts
 from pymc_dapper.counts.reading.known_totals import moves_of

@@ -174,9 +174,11 @@ def _specify_shape(op: SpecifyShape, node: Apply, code: Code, inputs: list[Value
                 wrong = f"{shape[k]} != {length}"
                 code.once(f"if {wrong}: raise AssertionError('an axis of another length')")
                 shape[k] = length
+    if shape == list(x.shape):
+        return x
     value = view(x, shape, x.entry, x.fast)
     value._stored = x.store  # type: ignore[method-assign]
-    return value if shape != list(x.shape) else x
+    return value
 
 
 @written.register(Shape_i)

@@ -68,11 +68,7 @@ def weight(op: ps.ScalarOp) -> int:
 
 
 def apply_scalar(
-    code: Code,
-    op: ps.ScalarOp,
-    operands: Sequence[Term],
-    inputs: Sequence[str],
-    output: str,
+    code: Code, op: ps.ScalarOp, operands: Sequence[Term], inputs: Sequence[str], output: str
 ) -> Term:
     """Apply an operation of one output to numbers.
 

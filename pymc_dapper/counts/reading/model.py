@@ -137,9 +137,7 @@ def check_counts(model: Model, rvs: Sequence[TensorVariable]) -> None:
 
 
 def read_counts(
-    model: Model,
-    values: Sequence[TensorVariable],
-    marginalised: Sequence[Conditional] = (),
+    model: Model, values: Sequence[TensorVariable], marginalised: Sequence[Conditional] = ()
 ) -> CountReading:
     """Find how a model's log-density depends on tables of counts, and split it into terms.
 

@@ -326,10 +326,7 @@ def components_of(
 
 
 def _between_classes(
-    component: Component,
-    classes: Sequence[np.ndarray],
-    bounded: np.ndarray,
-    names: Sequence[str],
+    component: Component, classes: Sequence[np.ndarray], bounded: np.ndarray, names: Sequence[str]
 ) -> tuple[Grid | None, np.ndarray | None]:
     """Find moves between classes: none, a grid of swaps, or a direction."""
     matrix = component.rows.toarray()
@@ -448,10 +445,7 @@ def _margins(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _given_directions(
-    invariants: sparse.csr_array,
-    given: np.ndarray,
-    names: Sequence[str],
-    totals: Totals,
+    invariants: sparse.csr_array, given: np.ndarray, names: Sequence[str], totals: Totals
 ) -> sparse.csr_array:
     n_cells = invariants.shape[1]
     if given.ndim != 2 or given.shape[1] != n_cells:

@@ -150,11 +150,7 @@ def up_and_down(
 
 
 def summaries_of(
-    nodes: Nodes,
-    drop: float,
-    downward: DownwardMessage | None,
-    chosen: np.ndarray,
-    asked: Asked,
+    nodes: Nodes, drop: float, downward: DownwardMessage | None, chosen: np.ndarray, asked: Asked
 ) -> Summaries:
     """Summarise the marginals of chosen nodes of a subtree."""
     messages, values = up_and_down(nodes, drop, downward)
@@ -187,11 +183,7 @@ def to_draw(nodes: Nodes, drop: float, root: np.ndarray | None = None) -> Messag
 
 
 def draws_of(
-    nodes: Nodes,
-    drop: float,
-    root: np.ndarray,
-    chosen: np.ndarray,
-    rng: np.random.Generator,
+    nodes: Nodes, drop: float, root: np.ndarray, chosen: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """Draw the counts of chosen nodes of a subtree, given those of its root."""
     messages = to_draw(nodes, drop, root)

@@ -82,9 +82,7 @@ class MarginalisedModel(Reading):
 
 
 def read_marginalised(
-    model: Model,
-    parameters: Sequence[TensorVariable],
-    counts: Sequence[TensorVariable],
+    model: Model, parameters: Sequence[TensorVariable], counts: Sequence[TensorVariable]
 ) -> MarginalisedModel:
     """Check that counts can be marginalised where parameters are moved.
 

@@ -42,10 +42,7 @@ class CompiledExchange:
     outcome)``. See :meth:`update`."""
 
     def update(
-        self,
-        rng: np.random.Generator,
-        records: Sequence[np.ndarray],
-        given: Sequence[np.ndarray],
+        self, rng: np.random.Generator, records: Sequence[np.ndarray], given: Sequence[np.ndarray]
     ) -> tuple[np.ndarray, ...]:
         """Draw pairs, propose an exchange for each, and decide on them one by one.
 

@@ -40,12 +40,7 @@ from pymc_dapper.records.compiled.op import (
     Sweep,
 )
 from pymc_dapper.records.kernels.rank_sweep import Releases
-from pymc_dapper.records.reading.contributions import (
-    RowMaker,
-    RowsByBlock,
-    shape_of,
-    side_by_side,
-)
+from pymc_dapper.records.reading.contributions import RowMaker, RowsByBlock, shape_of, side_by_side
 from pymc_dapper.records.reading.entrywise import EntryTerm, EntrywiseDensity
 from pymc_dapper.records.reading.factors import RecordSum
 from pymc_dapper.records.reading.model import ModelReading
@@ -218,10 +213,7 @@ def _possible(
 
 
 def _decide(
-    reading: ModelReading,
-    proposed: list[TensorVariable],
-    log_uniforms: TensorVariable,
-    mode: Mode,
+    reading: ModelReading, proposed: list[TensorVariable], log_uniforms: TensorVariable, mode: Mode
 ) -> tuple[TensorVariable, TensorVariable]:
     """Return which proposals are accepted, and the factors' total log-density after the sweep."""
     to_proposed = dict(zip(reading.records, proposed, strict=True))

@@ -17,13 +17,7 @@ from pymc_dapper.records.reading.exchanges import Exchange
 from pymc_dapper.records.reading.factors import AdditiveFactor, Factor, FullFactor
 from pymc_dapper.records.reading.model import ModelReading
 from pymc_dapper.records.reading.orders import ByOrder
-from pymc_dapper.records.reading.plan import (
-    ByEntries,
-    ByFullEvaluation,
-    BySums,
-    EachByItself,
-    Plan,
-)
+from pymc_dapper.records.reading.plan import ByEntries, ByFullEvaluation, BySums, EachByItself, Plan
 from pymc_dapper.records.reading.ranks import ByRanks
 from pymc_dapper.records.reading.rows_by_cell import RowsByCell
 

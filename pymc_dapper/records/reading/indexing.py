@@ -163,10 +163,7 @@ def index_axes(indices: Sequence) -> tuple[list[int], int, int]:
 
 
 def _rows_of_indices(
-    node: Apply,
-    indices: Sequence,
-    advanced: Sequence[int],
-    role_of: Mapping[Variable, Role],
+    node: Apply, indices: Sequence, advanced: Sequence[int], role_of: Mapping[Variable, Role]
 ) -> Rows | None:
     """Find the record axis among the (broadcast) axes of index arrays that depend on records."""
     _, ndim, _ = index_axes(indices)

@@ -120,12 +120,7 @@ class _Laws:
         self._by_record = of_each.type.shape != (1,) or reading.n_records == 1
 
     def check(
-        self,
-        here: Point,
-        there: Point,
-        moving: Sequence[str],
-        names: str,
-        rng: np.random.Generator,
+        self, here: Point, there: Point, moving: Sequence[str], names: str, rng: np.random.Generator
     ) -> None:
         """Compare draws with the density at one point and on the way to another."""
         there = {**here, **{x: there[x] for x in moving}}

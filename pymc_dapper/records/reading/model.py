@@ -242,10 +242,7 @@ def read_model(
         conditional=conditional,
         factors=tuple(factors),
         plan=read_plan(
-            records,
-            factors,
-            supports=supports,
-            proposes_conditionally=conditional is not None,
+            records, factors, supports=supports, proposes_conditionally=conditional is not None
         ),
         parameters=view.values_in(graphs, but=records),
     )

@@ -77,9 +77,7 @@ class RowsByCell:
 
 
 def rows_by_cell(
-    records: Sequence[TensorVariable],
-    supports: Sequence[range | None],
-    sums: Sequence[RecordSum],
+    records: Sequence[TensorVariable], supports: Sequence[range | None], sums: Sequence[RecordSum]
 ) -> RowsByCell | None:
     """Find in which cell of each sum records are counted; None if some contribute otherwise."""
     if not supports or any(x.type.ndim > 2 for x in records):
